@@ -328,6 +328,11 @@ def test_a_value_of_another_type_is_rejected_with_its_pointer(
     assert [(error["pointer"], said in error["detail"]) for error in answer.json()["errors"]] == [(pointer, True)]
 
 
+def test_an_empty_list_is_no_single_value(client: httpx.Client) -> None:
+    answer = client.post("/fit", json={"resources": {"gpudirect_rdma": []}})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/body/resources/gpudirect_rdma")
+
+
 def test_nan_is_rejected_in_a_body(client: httpx.Client) -> None:
     body = '{"model": "llama-3.1-70b", "inference": {"context_tokens": NaN}}'
     answer = client.post("/fit", content=body, headers=JSON)

@@ -235,7 +235,9 @@ class QueryParams(BaseModel):
             return data
         several = multi_valued_fields(cls)
         values = {name: _split(value) if several.get(name) else value for name, value in data.items()}
-        given = {name: value for name, value in values.items() if value not in ("", [], ())}
+        # An empty list is no value of a list; of a body it may also stand for a single value, which it is not.
+        nothing: dict[bool, tuple[Any, ...]] = {True: ("", [], ()), False: ("",)}
+        given = {name: value for name, value in values.items() if value not in nothing[several.get(name, False)]}
         spellings = other_spellings(cls)
         for name, value in given.items():
             grouped = isinstance(value, str) and _GROUPED.fullmatch(value)
