@@ -10,6 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from time import perf_counter
 
@@ -207,14 +208,22 @@ class CacheMiddleware:
     async def _run_bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app for a body whose answer is not kept: a long one, a form, or a call of a tool.
 
-        It counts among the runs. Its time begins with the end of the body, which the client sends as slowly as it may.
+        It counts among the runs, and its time begins, with the end of the body: what is sent slowly takes no place.
         """
         has_begun, loop = False, asyncio.get_running_loop()
+        reason: TooManyRuns | RunTooLong = RunTooLong()
 
         async def receive_in_time() -> Message:
+            nonlocal reason
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
-                deadline.reschedule(loop.time() + self._runs.max_seconds)
+                try:
+                    place.enter_context(self._runs.count())
+                except TooManyRuns as full:
+                    reason = full
+                    deadline.reschedule(loop.time())
+                else:
+                    deadline.reschedule(loop.time() + self._runs.max_seconds)
             return message
 
         async def send_once_begun(message: Message) -> None:
@@ -223,15 +232,13 @@ class CacheMiddleware:
             await send(message)
 
         try:
-            with self._runs.count():
+            with ExitStack() as place:
                 async with asyncio.timeout(None) as deadline:
                     await self._inner(scope, receive_in_time, send_once_begun)
-        except TooManyRuns as reason:
-            await self._refuse(reason, scope, send)
         except TimeoutError:
             if has_begun or not deadline.expired():
                 raise
-            await self._refuse(RunTooLong(), scope, send)
+            await self._refuse(reason, scope, send)
 
     def _lookup(self, url: bytes) -> CachedResponse | None:
         """Return the response stored for a URL in this spelling; empty the cache if the catalog has changed."""

@@ -9,6 +9,7 @@ from app.catalog.fields import SIZE_GROUPS
 from app.catalog.providers import PROVIDERS, ProviderId
 from app.catalog.queries.params import PlainText, QueryParams, SizeFilter
 from app.questions import answer
+from app.web.filter_panel import value_of
 from app.web.rendering import render_page
 from app.web.serving import PageContent, PageRequest, with_query
 
@@ -48,7 +49,7 @@ async def render(request: PageRequest) -> str:
         groups=[(group, rows) for group, rows in groups if any(row["total"] for row in rows)],
         reasons=_REASONS,
         providers=[("", "all"), *((provider.id, provider.name) for provider in PROVIDERS.values())],
-        categories=[("", "all"), *((name, name.replace("_", " ").replace("gpu", "GPU")) for name in categories)],
+        categories=[("", "all"), *((name, value_of("category", name)) for name in categories)],
     )
 
 

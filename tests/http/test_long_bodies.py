@@ -140,3 +140,17 @@ def test_answers_to_long_bodies_are_bounded_in_time_and_in_number(seeded_url: st
     refused = [answer.json()["detail"] for answer in answers if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE]
     assert "The answer takes longer than 1 seconds. Ask for less, or retry later." in refused
     assert "1 other requests are being answered. Retry in some seconds." in refused
+
+
+def test_a_body_that_is_sent_slowly_takes_no_place_of_others(seeded_url: str, tmp_path: Path) -> None:
+    body = json.dumps({"model": "llama-3.1-8b", "inference": {}, "limit": 1}) + " " * MAX_CACHED_BODY_BYTES
+    head = f"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with (
+        run_service(seeded_url, tmp_path / "log", VMSIZES_MAX_REQUESTS="1") as service,
+        socket.create_connection(("127.0.0.1", service.port), CLIENT_TIMEOUT) as slow,
+    ):
+        slow.sendall((head + body[:-1]).encode())
+        answer = httpx.post(f"{service.url}/fit", content=body, headers=JSON, timeout=CLIENT_TIMEOUT)
+        assert answer.status_code == httpx.codes.OK
+        slow.sendall(body[-1:].encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 200 OK")
