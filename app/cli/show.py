@@ -108,11 +108,12 @@ def search(
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
-    """Return the columns of a search: the price of a reservation or savings plan comes before the others."""
-    if f"{purchase}_as_of" in SIZE_COLUMNS:
+    """Return the columns of a search: the price of another way to buy than on demand comes before the others."""
+    if purchase == "on_demand":
         return SIZE_COLUMNS
-    heading = f"{purchase.replace('_', ' ')} USD/h"
-    return {"name": SIZE_COLUMNS["name"], f"{purchase}_usd_per_hour": Column(heading=heading)} | SIZE_COLUMNS
+    chosen = {f"{purchase}_usd_per_hour": Column(heading=f"{purchase.replace('_', ' ')} USD/h")}
+    others = {name: column for name, column in SIZE_COLUMNS.items() if name not in chosen}
+    return {"name": others.pop("name")} | chosen | others
 
 
 def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:

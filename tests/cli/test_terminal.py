@@ -93,6 +93,12 @@ def test_a_plan_has_its_money_whatever_else_is_left_out(
     assert "627.8" in shown  # (0.381 - 0.338) USD x 20 VMs x 730 hours
 
 
+@pytest.mark.parametrize(("purchase", "heading"), [("spot", "spot USD/h"), ("savings_3y", "savings 3y USD/h")])
+def test_the_price_that_is_asked_for_comes_first(terminal: Terminal, purchase: str, heading: str) -> None:
+    first = terminal("search", "A100", "--purchase", purchase)[0]
+    assert re.sub(r"\x1b\[\d*m| +", " ", first).strip().startswith(f"size {heading}")
+
+
 def test_a_price_and_a_name_are_whole_however_narrow_the_terminal_is(terminal: Terminal) -> None:
     wide = ask_columns(terminal("search", "H100", columns=200))
     assert wide
