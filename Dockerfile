@@ -24,7 +24,8 @@ COPY --from=assets /src/app/web/static/dist app/web/static/dist
 # Nothing is written beside the code at run time, so it is compiled here; what builds and installs is not needed then.
 RUN /opt/vmsizes/bin/pip install --no-deps --no-build-isolation . \
  && /opt/vmsizes/bin/pip uninstall --yes --quiet hatchling trove-classifiers editables setuptools pip \
- && /opt/vmsizes/bin/python3 -m compileall -q -j 0 /opt/vmsizes/lib
+ && /opt/vmsizes/bin/python3 -m compileall -q -j 0 /opt/vmsizes/lib \
+ && /opt/vmsizes/bin/python3 -c "from app.web.rendering import environment as e; [*map(e().get_template, e().list_templates())]"
 
 FROM python:3.11-slim
 LABEL org.opencontainers.image.title="vmsizes" \

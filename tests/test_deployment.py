@@ -52,8 +52,9 @@ def test_the_wheel_brings_the_migrations_and_the_seeds(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     inside = set(ZipFile(wheel).namelist())
     for folder in ("app", "migrations", "seeds"):
-        needed = {path for path in (PROJECT / folder).rglob("*.*") if path.is_file() and path.suffix != ".pyc"}
+        needed = {path for path in (PROJECT / folder).rglob("*.*") if path.is_file()}
         needed = {path for path in needed if FRONTEND not in path.parents and not path.match("seeds/make*.py")}
+        needed = {path for path in needed if path.parent.name != "__pycache__"}
         names = {path.relative_to(PROJECT).as_posix() for path in needed}
         assert {name if folder == "app" else f"app/{name}" for name in names} <= inside
     assert not [name for name in inside if "__pycache__" in name]
