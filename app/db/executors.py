@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, CursorResult, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
+from app.cancellation import cancelled_by
 from app.db import functions
 from app.db.engines import DatabaseFile, FileVersion, is_damaged
 from app.db.statements import BoundStatement, DriverReader, Row, Rows, TakesLong, convert_rows
@@ -55,9 +56,13 @@ CANCEL_SECONDS = 5.0
 
 
 class Interruptible:
-    """Work on a connection that may be interrupted; before and after it runs that does nothing."""
+    """Work that may be interrupted: its statement at once, its arithmetic at the next step that asks whether it is.
+
+    Before and after a statement runs there is none to interrupt.
+    """
 
     def __init__(self) -> None:
+        self.interrupted = Event()
         self._lock = Lock()
         self._driver: Any = None
 
@@ -73,7 +78,8 @@ class Interruptible:
                 self._driver = None
 
     def interrupt(self) -> None:
-        """Interrupt the statement that runs now, if any; does not wait for it."""
+        """Interrupt the work; does not wait for its statement to end."""
+        self.interrupted.set()
         Thread(target=self._interrupt, name="interrupt", daemon=True).start()
 
     def _interrupt(self) -> None:
@@ -108,30 +114,34 @@ class SessionThreads:
     async def run(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session as soon as a thread is free; return or raise what it does.
 
-        Raises QueueFull at once where MAX_WAITING others wait already. A statement of a cancelled call is interrupted.
+        Raises QueueFull at once where MAX_WAITING others wait already. The work of a cancelled call is interrupted.
         """
         return await self.read(lambda reader: work(reader.session, *args, **more))
 
     async def read(self, work: Callable[[DriverReader], T]) -> T:
         """Call a function that reads by the driver, otherwise as `run` does."""
         job = Interruptible()
-        try:
-            return await self._wait(partial(self._with_connection, job, work), self._guard)
-        except asyncio.CancelledError:
-            job.interrupt()
-            raise
+        return await self._wait(job, partial(self._with_connection, job, work), self._guard)
 
     async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function without a session, otherwise as `run` does; it is not interrupted."""
-        return await self._wait(partial(work, *args, **more), wait_for_ever)
+        """Call a function without a session, otherwise as `run` does."""
+        return await self._wait(Interruptible(), partial(work, *args, **more), wait_for_ever)
 
-    async def _wait(self, work: Callable[[], T], guard: Guard) -> T:
+    async def _wait(self, job: Interruptible, work: Callable[[], T], guard: Guard) -> T:
         if self.unfinished >= self._most:
             raise QueueFull
+
+        def run() -> T:
+            with cancelled_by(job.interrupted):
+                return work()
+
         self.unfinished += 1
         try:
             loop = asyncio.get_running_loop()
-            return await guard(loop.run_in_executor(self._threads, tracing.within_current(work)))
+            return await guard(loop.run_in_executor(self._threads, tracing.within_current(run)))
+        except asyncio.CancelledError:
+            job.interrupt()
+            raise
         finally:
             self.unfinished -= 1
 

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Select, String, bindparam, select
 
+from app.cancellation import stop_if_cancelled
 from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Offer
 from app.catalog.names import RegionCode, as_written
@@ -304,6 +305,7 @@ class _Preflight:
         )
 
     def _item(self, index: int, vms: WantedVms | NotCounted, key: str | None) -> PreflightItemOut:
+        stop_if_cancelled()
         empty: dict[str, Any] = {"offered": None, "restriction": None, "closed_zones": [], "fits_in": []}
         if isinstance(vms, NotCounted):
             missing = dict.fromkeys(("size", "region", "count", "spot"))

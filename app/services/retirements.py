@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from app.cancellation import stop_if_cancelled
 from app.catalog.names import RegionCode, as_written, display_keys
 from app.catalog.providers import split_provider
 from app.catalog.purchases import Purchase
@@ -98,6 +99,7 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
     first: dict[tuple[str, str, int], PlannedItemOut] = {}
     planned = []
     for index, item in enumerate(items):
+        stop_if_cancelled()
         line = item.size, as_written(item.region), item.count
         if (same := first.get(line)) is None:
             planned.append(first.setdefault(line, planner.plan(index, item)))

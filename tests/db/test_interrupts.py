@@ -1,11 +1,13 @@
-"""A query whose request has been cancelled is stopped, and its thread is free for the next."""
+"""The work of a request that has been cancelled is stopped, and its thread is free for the next."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy import Engine, text
 from sqlmodel import Session
 
+from app.cancellation import stop_if_cancelled
 from app.db.executors import SessionThreads
 from tests.waiting import LONGEST_SECONDS
 
@@ -15,23 +17,47 @@ ENDLESS = {
 }
 
 
-def test_the_query_of_a_cancelled_request_is_stopped(engine: Engine) -> None:
-    def run_endlessly(session: Session) -> None:
-        session.connection().execute(text(ENDLESS[engine.dialect.name]))
+def _query(session: Session) -> None:
+    session.connection().execute(text(ENDLESS[session.connection().dialect.name]))
 
+
+def _compute(_session: Session | None = None) -> None:
+    while True:
+        stop_if_cancelled()
+
+
+@pytest.mark.parametrize("endless", [_query, _compute])
+def test_the_work_of_a_cancelled_request_is_stopped(engine: Engine, endless: Callable[[Session], None]) -> None:
     def run_briefly(session: Session) -> int:
+        stop_if_cancelled()
         return int(session.connection().execute(text("select 1")).scalar_one())
 
     async def ask() -> int:
         threads = SessionThreads(engine, 1)
         try:
-            endless = asyncio.create_task(threads.run(run_endlessly))
+            task = asyncio.create_task(threads.run(endless))
             await asyncio.sleep(0.3)
-            endless.cancel()
+            task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await endless
+                await task
             return await asyncio.wait_for(threads.run(run_briefly), LONGEST_SECONDS)
         finally:
             threads.close()
 
     assert asyncio.run(ask()) == 1
+
+
+def test_arithmetic_without_a_connection_is_stopped_too(engine: Engine) -> None:
+    async def ask() -> str:
+        threads = SessionThreads(engine, 1)
+        try:
+            task = asyncio.create_task(threads.compute(_compute))
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return await asyncio.wait_for(threads.compute(str, "next"), LONGEST_SECONDS)
+        finally:
+            threads.close()
+
+    assert asyncio.run(ask()) == "next"

@@ -6,6 +6,7 @@ from functools import partial
 from math import ceil, inf
 from typing import Any
 
+from app.cancellation import stop_if_cancelled
 from app.fit.estimator.service_level import is_lenient
 from app.fit.formulas.memory import UNSPLIT
 from app.fit.formulas.quantities import GIB
@@ -308,8 +309,9 @@ def evaluate(
     """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass.
 
     A job is placed once on all machines with the same GPUs, and memory with which all is the same. Sizes that fail the
-    same share their failures where `alike` is that of all.
+    same share their failures where `alike` is that of all. Raises Cancelled where nobody waits for the result.
     """
+    stop_if_cancelled()
     constraints, terms = prepared.request.constraints, prepared.size_constraints
     placed = prepared.kept.find(machine, "placed", partial(_place, machine, prepared), alone=prepared.alone)
     memory = machine.memory_bytes
