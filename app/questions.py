@@ -192,7 +192,7 @@ def question(
 
 
 @question("GET /sizes", "sizes.SizePage", has_receipt=True)
-@short_if(lambda search: not search.names_a_day)
+@short_if(lambda search: search.is_quick)
 def list_sizes(catalog: Catalog, search: SizeSearch) -> str:
     """Find sizes, each with its price in the requested region, or in the cheapest one."""
     return render_page(find_sizes(catalog, search))

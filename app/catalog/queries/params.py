@@ -541,6 +541,15 @@ class SizeList(PriceDayParams, SizeFilter):
 class SizeSearch(SizeList, CurrencyParams, PageParams):
     """A search: filters, order, currency and page."""
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether an event loop can spare the time: of today's prices, and few of them in another currency."""
+        return not self.names_a_day and (self.currency is None or self.limit <= _QUICKLY_CONVERTED)
+
+
+_QUICKLY_CONVERTED = 50
+"""This many sizes are converted in 6 ms."""
+
 
 class SizeParams(PriceDayParams, CurrencyParams):
     """How one size is shown."""

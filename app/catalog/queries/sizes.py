@@ -202,7 +202,7 @@ def render_page(page: JsonPage) -> str:
     return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},{total}{end}}}'
 
 
-@short_if(lambda search, **_more: not search.names_a_day)
+@short_if(lambda search: search.is_quick)
 def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural: bool = False) -> JsonPage:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone.
 
