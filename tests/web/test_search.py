@@ -156,6 +156,16 @@ def test_an_empty_result_links_to_the_nearest_search_that_finds_something(
     assert len(rows(get(client, f"/{found[1]}"))) == count
 
 
+@pytest.mark.parametrize("query", ["country=FR&confidential_computing=SNP", "country=JP&gpu=MI300X"])
+def test_a_country_is_left_out_as_a_country_and_not_as_its_regions(client: httpx.Client, query: str) -> None:
+    page = get(client, f"/?{query}")
+    offers = re.findall(r'<a href="([^"]+)"[^>]*>(without [^<]+)</a> <span class="muted">([\d,]+) sizes?</span>', page)
+    assert any("Price in" in words for _, words, _ in offers)
+    for link, _, count in offers:
+        asked = client.get(f"/sizes{unescape(link)}&limit=1&status=preview,current").json()  # as pages do
+        assert asked["total"] == int(count.replace(",", ""))
+
+
 def test_other_regions_are_no_way_out_where_none_has_a_price(client: httpx.Client) -> None:
     page = get(client, "/?region=westeurope&as_of=2020-01-01")
     assert "without Prices on 2020-01-01" in page

@@ -23,6 +23,7 @@ from app.catalog.queries.params import FACET_OF_PARAM, FILTERED_FIELDS, SizeFilt
 from app.catalog.queries.size_sets import FIGURES_OF_THEIR_OWN, SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog
+from app.errors import BadQuery
 
 _BOUNDS = {name: field for name, field in FILTERED_FIELDS.items() if name != field}
 _TEXTS = {field: name for name, field in FILTERED_FIELDS.items() if SHOWN_FIELDS[field].kind == "text"}
@@ -244,7 +245,6 @@ def find_relaxations(catalog: Catalog, search: SizeList) -> list[Relaxation]:
     A bound that is moved comes before a filter that is given up; then those that find least, as they keep most of what
     was asked for.
     """
-    search = normalize(search, catalog.snapshot)
     names = [
         name
         for name in search.model_fields_set - _IGNORED
@@ -283,7 +283,11 @@ def _count_without(
     given = {name: getattr(search, name) for name in search.model_fields_set if name not in instead}
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
-    question = SizeQuestion(catalog, relaxed)
+    try:
+        # Not before a filter is left out: a country becomes its regions, which would then be kept in its place.
+        question = SizeQuestion(catalog, normalize(relaxed, catalog.snapshot))
+    except BadQuery:  # zones are of one region
+        return 0, None
     matching = question.found()
     if not bound:
         return matching.bit_count(), None
