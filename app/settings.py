@@ -15,6 +15,7 @@ from app.networks import network_hint
 from app.telemetry.logs import LogFormat, LogLevel
 
 PROJECT = Path(__file__).resolve().parents[1]
+MAX_WORKERS = 64
 
 
 class BadEnvFile(Exception):
@@ -68,7 +69,9 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="The address that `vmsizes serve` listens on.")
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
-    workers: int = Field(default=1, ge=1, le=64, description="How many worker processes to run; one per core is good.")
+    workers: int = Field(
+        default=1, ge=1, le=MAX_WORKERS, description="How many worker processes to run; one per core is good."
+    )
     max_connections: int = Field(
         default=2000, ge=16, le=100_000, description="How many connections a worker has at most; more are refused."
     )

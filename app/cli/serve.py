@@ -1,8 +1,10 @@
 """Commands that run the service: `vmsizes migrate`, `vmsizes serve`."""
 
+import errno
 import os
+import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from multiprocessing import get_context
@@ -15,7 +17,7 @@ from app.cli.jobs import progress
 from app.cli.options import Command, Wait
 from app.cli.output import print_line
 from app.errors import BadQuery
-from app.settings import Settings
+from app.settings import MAX_WORKERS, Settings
 from app.telemetry import logs
 from app.telemetry.counters import counters_folder
 
@@ -31,7 +33,9 @@ app = typer.Typer()
 @app.command(cls=Command)
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)", min=1, max=MAX_WORKERS)
+    ] = None,
     port: Annotated[
         int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)", min=0, max=65535)
     ] = None,
@@ -47,15 +51,10 @@ def serve(
     # What is named in an error is where the value came from.
     sources = {name: f"VMSIZES_{name}".upper() for name in settings.model_fields_set}
     sources |= {name: f"--{name}" for name, value in (("host", host), ("port", port)) if value}
-    sockets = _listen(chosen_host, chosen_port, sources)
+    sockets = _bind(chosen_host, chosen_port, sources)
     if _is_first_start(settings):
-        # In a process of its own: what they take of memory is free afterwards.
         print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
-        process = get_context("spawn").Process(target=_fill)
-        process.start()
-        process.join()
-        if process.exitcode:
-            sys.exit(process.exitcode)
+        _run_to_end(_fill)
     named = f"[{chosen_host}]" if ":" in chosen_host else chosen_host
     where = f"http://{named}:{sockets[0].getsockname()[1]}"  # port 0 is any that is free
     print_line(f"Serving {where}")
@@ -91,6 +90,30 @@ def _is_first_start(settings: Settings) -> bool:
         return True
     with read_session(context.engine()) as session:
         return not current_revision(session)
+
+
+def _run_to_end(target: Callable[[], None]) -> None:
+    """Run a function in a process of its own, whose memory is free afterwards; exits where it fails, or a signal comes.
+
+    The signals that end a program end that process, too, and come to this one even as the first of a container.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)  # as shells name a program that a signal ended
+
+    ending = (signal.SIGTERM, *([signal.SIGQUIT] if sys.platform != "win32" else []))
+    before = {number: signal.signal(number, end) for number in ending}
+    process = get_context("spawn").Process(target=target, daemon=True)
+    process.start()
+    try:
+        process.join()
+    finally:
+        process.terminate()
+        process.join()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if process.exitcode:
+        sys.exit(process.exitcode)
 
 
 def _fill() -> None:
@@ -139,22 +162,21 @@ def _limits(settings: Settings) -> "Limits":
         raise BadQuery("VMSIZES_MAX_CONNECTIONS", settings.max_connections, str(error)) from None
 
 
-def _listen(host: str, port: int, sources: Mapping[str, str]) -> "list[socket.socket]":
-    """Listen, before any message says that the service is there; raises BadQuery where that is impossible.
+def _bind(host: str, port: int, sources: Mapping[str, str]) -> "list[socket.socket]":
+    """Bind, before anything that takes long; raises BadQuery where that is impossible.
 
     `sources` names the setting or the option that a value is from.
     """
     import socket
 
-    from app.server.sockets import listen
+    from app.server.sockets import bind
 
     try:
-        return listen(host, port)
-    except socket.gaierror as error:
-        raise BadQuery(
-            sources.get("host", "--host"), host, f"is not an address of this machine ({error.strerror})"
-        ) from None
+        return bind(host, port)
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            detail = f"is not an address of this machine ({error.strerror})"
+            raise BadQuery(sources.get("host", "--host"), host, detail) from None
         raise BadQuery(
             sources.get("port", "--port"), port, f"cannot be listened on at {host} ({error.strerror}); choose another"
         ) from None

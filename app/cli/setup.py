@@ -41,7 +41,7 @@ from app.db.engines import read_session, shown_url
 from app.db.writing import newer_schema_text, newest_revision, schema_revision
 from app.errors import BadData, BadQuery, VmsizesError
 from app.mcp.catalog import is_installed, require_sdk
-from app.server.sockets import listen
+from app.server.sockets import bind
 from app.settings import Settings
 
 app = typer.Typer()
@@ -177,7 +177,7 @@ def _examine_folder(name: str, folder: Path) -> Finding:
 
 def _examine_port(host: str, port: int) -> Finding:
     try:
-        for listener in listen(host, port):
+        for listener in bind(host, port):
             listener.close()
     except OSError as error:
         with suppress(OSError, ValueError), urlopen(f"http://{host}:{port}/healthz", timeout=_PROBE_SECONDS) as health:

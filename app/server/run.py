@@ -27,7 +27,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from app.server.protocol import BoundedProtocol, Limits, count_refusal
-from app.server.sockets import Acceptor, ConnectionCounts
+from app.server.sockets import BACKLOG, Acceptor, ConnectionCounts
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -50,12 +50,14 @@ _processes = multiprocessing.get_context("spawn")
 
 
 def serve(sockets: list[socket.socket], limits: Limits, *, workers: int, **options: Any) -> None:
-    """Serve on bound sockets until a signal ends it; `options` are uvicorn's.
+    """Listen on bound sockets, and serve until a signal ends it; `options` are uvicorn's.
 
     Exits with 3 if the service cannot be started.
     """
     config = ServerConfig(APPLICATION, factory=True, limits=limits, workers=workers, log_level="info", **options)
     handle_other_signals()
+    for listener in sockets:
+        listener.listen(BACKLOG)
     if workers > 1:
         sys.exit(Supervisor(config, sockets).run())
     config.load_app()

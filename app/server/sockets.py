@@ -47,14 +47,17 @@ _CLOSE_WAIT = 8
 _ACCEPTS_NONE = -1
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address of a host; raises OSError where none of them can be listened on."""
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Bind to every address of a host; raises OSError where none of them is free.
+
+    Clients are refused until the sockets listen, with a backlog of BACKLOG.
+    """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []
     unavailable: OSError | None = None
     for family, address in dict.fromkeys((family, address) for family, _, _, _, address in addresses):
         try:
-            listeners.append(_listen(family, address))
+            listeners.append(_bind(family, address))
         except OSError as error:
             # localhost may stand for an address of IPv6 that the machine does not have
             if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
@@ -68,7 +71,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
     return listeners
 
 
-def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
+def _bind(family: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,7 +80,6 @@ def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
         with suppress(AttributeError, OSError):  # Linux and macOS; connections inherit it
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         listener.bind(address)
-        listener.listen(BACKLOG)
     except OSError:
         listener.close()
         raise

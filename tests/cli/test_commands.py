@@ -152,6 +152,7 @@ def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None
         (("search", "--nonsense"), 2, "No such option"),
         (("search", "--cursor", "xxx"), 2, "use next_cursor as it was returned"),
         (("serve", "--port", "99999"), 2, "'99999': must be at most 65,535"),
+        (("serve", "--workers", "65"), 2, "'65': must be at most 64"),
         (("show", "nd40rs"), 1, "Did you mean Standard_ND40rs_v2?"),
         (("show", "ND GB300 v6-series"), 1, "nd_gb300_v6 is a series of sizes; search with series=nd_gb300_v6."),
         (("fit", "--min-gpu-mem", "5000"), 1, ""),

@@ -1,14 +1,21 @@
 """`vmsizes serve` in an empty folder, as `uvx vmsizes serve` runs it: the first start sets up the catalog."""
 
+import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.db.engines import make_engine
 from app.db.migrations import upgrade
 from app.settings import PROJECT
-from tests.processes import run_service
+from tests.processes import free_port, run_service
 from tests.servers import get
+from tests.waiting import LONGEST_SECONDS, wait_until
 
 pytestmark = pytest.mark.one_database
 
@@ -61,3 +68,24 @@ def test_a_database_of_another_url_is_not_filled(few_size_seeds: Path, tmp_path:
 def test_what_is_wrong_with_the_seeds_ends_the_start(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="missing: is not a folder; VMSIZES_SEEDS says where the seeds are"):
         start(tmp_path, tmp_path / "missing")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_signal_ends_the_first_start_with_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
+    port = free_port()
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    environment = {name: value for name, value in os.environ.items() if name != "VMSIZES_DATABASE_URL"}
+    with (tmp_path / "log").open("wb") as log:
+        serving = subprocess.Popen(
+            [program, "serve", "--port", str(port)], cwd=tmp_path, env=environment, stderr=log, stdout=log
+        )
+        with serving:
+            wait_until((tmp_path / "vmsizes.db-wal").exists)  # the seeds are being written
+            filling = psutil.Process(serving.pid).children(recursive=True)
+            assert filling
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+            serving.send_signal(number)
+            assert serving.wait(10) == 128 + number
+    assert not psutil.wait_procs(filling, LONGEST_SECONDS)[1]
