@@ -131,8 +131,13 @@ NewSizes = Annotated[
 Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they differ too much from the last.")]
 
 
-def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult]) -> FeedResult:
-    """Refresh a feed, and note in the database how that ended: one that failed leaves nothing else there."""
+def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult], given: Path | None = None) -> FeedResult:
+    """Refresh a feed, and note in the database how that ended: one that failed leaves nothing else there.
+
+    A path that was `given` and does not exist is a mistake of the command, and no failure of the feed.
+    """
+    if given is not None and not given.exists():
+        raise BadData("does not exist", file=str(given))
     check_schema(context.engine())  # before anything is fetched
     try:
         result = refresh()
@@ -250,7 +255,7 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
             new_sizes=new_sizes,
         )
         read_on = day.date() if day else context.today()
-        finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run))], as_json=run.as_json)
+        finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run), file)], as_json=run.as_json)
 
 
 for _name, _command in PRICE_COMMANDS.items():
@@ -371,7 +376,8 @@ def azure_skus(
     if not file and not (settings.azure_subscription and settings.azure_token.get_secret_value()):
         raise typer.BadParameter("give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN")
     context.require_catalog()
-    finish([_run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept))], as_json=run.as_json)
+    result = _run_feed("azure-skus", run, lambda: _refresh_skus(file, url, run, accept=accept), file)
+    finish([result], as_json=run.as_json)
 
 
 def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
@@ -420,7 +426,9 @@ def aws_types(
 
     context.use_wait(run.wait)
     context.require_catalog()
-    result = _run_feed("aws-types", run, lambda: _refresh_sizes("aws-types", file, TypeMapper, run, accept=accept))
+    result = _run_feed(
+        "aws-types", run, lambda: _refresh_sizes("aws-types", file, TypeMapper, run, accept=accept), file
+    )
     finish([result], as_json=run.as_json)
 
 
@@ -447,7 +455,7 @@ def exchange_rates(
     if file and url:
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
     context.require_catalog()
-    finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file))], as_json=run.as_json)
+    finish([_run_feed("exchange-rates", run, lambda: _refresh_rates(run, url, file), file)], as_json=run.as_json)
 
 
 def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
@@ -483,7 +491,7 @@ def azure_docs(
     folder = folder or context.settings().azure_docs
     if folder is None:
         raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
-    finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run))], as_json=run.as_json)
+    finish([_run_feed("azure-docs", run, lambda: _refresh_docs(folder, run), folder)], as_json=run.as_json)
 
 
 _PAGES_OF_SIZES = "articles/virtual-machines/sizes"

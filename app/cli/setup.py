@@ -112,6 +112,8 @@ def _check_settings(settings: Settings) -> None:
     AllowedTargets.parse(settings.webhook_allowed_networks)
     if not settings.seeds.is_dir():
         raise BadQuery("VMSIZES_SEEDS", settings.seeds, "is not a folder")
+    if settings.azure_docs is not None and not settings.azure_docs.is_dir():
+        raise BadQuery("VMSIZES_AZURE_DOCS", settings.azure_docs, "is not a folder")
     parse_clouds(settings.clouds, settings.seeds)
 
 
@@ -160,8 +162,17 @@ def _examine_age(session: Session) -> Iterator[Finding]:
     for feed in load_feed_refreshes(session):
         overdue = context.now() - feed.ended_at > timedelta(days=days)
         seen = f"last run {_at(feed.ended_at)}" + (", which failed" if feed.has_failed else "")
-        todo = f"vmsizes refresh {feed.feed}" if feed.has_failed or overdue else None
+        todo = f"vmsizes refresh {feed.feed}{_to_give(feed.feed)}" if feed.has_failed or overdue else None
         yield Finding(f"feed {feed.feed}", "warning" if todo else "ok", seen, todo)
+
+
+def _to_give(feed: str) -> str:
+    """Return what has to be given to refresh a feed that cannot be fetched as the settings are."""
+    settings = context.settings()
+    if feed == "azure-docs":
+        return "" if settings.azure_docs else " FOLDER"
+    can_fetch = settings.azure_subscription and settings.azure_token.get_secret_value()
+    return " --file FILE" if feed == "aws-types" or (feed == "azure-skus" and not can_fetch) else ""
 
 
 def _examine_folder(name: str, folder: Path) -> Finding:

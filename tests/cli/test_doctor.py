@@ -58,10 +58,14 @@ def test_feeds_that_failed_or_are_overdue_are_named(engine: Engine, database_url
     with write_session(engine) as session:
         save_feed_run(session, "azure-prices", NOW, succeeded=False)
         save_feed_run(session, "aws-prices", NOW - timedelta(days=400), succeeded=True)
+        for feed in ("aws-types", "azure-skus", "azure-docs"):
+            save_feed_run(session, feed, NOW, succeeded=False)
     _, found = examine(database_url)
     assert found["feed azure-prices"][::2] == ("warning", "vmsizes refresh azure-prices")
     assert found["feed azure-prices"][1].endswith(", which failed")
     assert found["feed aws-prices"][::2] == ("warning", "vmsizes refresh aws-prices")
+    for feed, given in {"aws-types": "--file FILE", "azure-skus": "--file FILE", "azure-docs": "FOLDER"}.items():
+        assert found[f"feed {feed}"][2] == f"vmsizes refresh {feed} {given}"
     table = run(database_url, "doctor")
     assert table.stdout.splitlines()[-1] == "First: vmsizes refresh."
 

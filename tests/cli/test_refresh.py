@@ -273,7 +273,10 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
 
 
 @pytest.mark.takes_seconds
-def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, catalog: str) -> None:
+def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, catalog: str, tmp_path: Path) -> None:
+    (tmp_path / "damaged.json").write_text("{")
+    damaged = str(tmp_path / "damaged.json")
+
     def states() -> dict[str, tuple[float, bool]]:
         refreshes = client.get("/readyz").json()["refreshes"]
         names = ("vmsizes_refresh_failed", "vmsizes_refresh_success_timestamp_seconds")
@@ -288,16 +291,17 @@ def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, cat
     service = create_asgi_app(Settings(_env_file=None, database_url=catalog))
     with server(service) as url, open_client(url) as client:
         assert states() == {}
-        run(catalog, "refresh", "exchange-rates", "--file", "no-such.zip", "--dry-run")
-        assert states() == {}
+        run(catalog, "refresh", "exchange-rates", "--file", damaged, "--dry-run")
         run(catalog, "refresh", "exchange-rates", "--file", "no-such.zip")
+        assert states() == {}
+        run(catalog, "refresh", "exchange-rates", "--file", damaged)
         with serving(eastus(fault=lambda *_: (404, {}))) as broken:
             run(catalog, "refresh", "azure-prices", "--url", broken.url, "--region", "eastus")
         assert states() == {"azure-prices": (1, False), "exchange-rates": (1, False)}
         with serving(eastus()) as api:
             run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")
         assert states() == {"azure-prices": (0, True), "exchange-rates": (1, False)}
-        run(catalog, "refresh", "azure-prices", "--file", "no-such-folder")
+        run(catalog, "refresh", "azure-prices", "--file", damaged)
         assert states() == {"azure-prices": (1, True), "exchange-rates": (1, False)}
 
 
@@ -308,11 +312,11 @@ def test_a_refresh_that_fails_is_in_the_metrics_until_one_succeeds(run: Run, cat
         (("azure-prices", "--day", "2026-08-30"), 2, "--day is of saved pages: it needs --file"),
         (("azure-prices", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
         (("azure-prices", "--file", "x", "--day", "2099-01-01"), 2, "--day=2099-01-01: must not be later than "),
-        (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),
+        (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: does not exist"),
         (("azure-skus",), 2, "give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN"),
-        (("azure-skus", "--file", "no-such-file.json"), 3, "no-such-file.json: cannot be read"),
+        (("azure-skus", "--file", "no-such-file.json"), 3, "no-such-file.json: does not exist"),
         (("exchange-rates", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
-        (("exchange-rates", "--file", "no-such.zip"), 3, "no-such.zip: cannot be read: No such file"),
+        (("exchange-rates", "--file", "no-such.zip"), 3, "no-such.zip: does not exist"),
         (("azure-docs",), 2, "give the folder of a checkout, or set VMSIZES_AZURE_DOCS"),
         (("azure-docs", "no-such-folder"), 3, "no-such-folder: does not exist"),
         (("--dry-run", "azure-docs", "x"), 2, "give options behind the feed: vmsizes refresh azure-docs"),
