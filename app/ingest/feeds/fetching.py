@@ -41,8 +41,8 @@ MAX_FILE_BYTES = 2 * 2**30
 """Of a response that is written to a file; all sizes of a subscription have 100 MB."""
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
-# Retries are told by the progress of the command; without a handler the logger would write to standard error.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
+_log = logging.getLogger(__name__)
+stamina.instrumentation.set_on_retry_hooks(())  # its line says neither what failed nor why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +139,20 @@ async def _request(
         async for attempt in retries:
             with attempt:
                 tries = attempt.num
-                async with (
-                    asyncio.timeout(policy.longest_transfer),
-                    client.stream("GET", url, headers=headers) as response,
-                ):
-                    if response.status_code != HTTPStatus.OK:
-                        raise httpx.HTTPStatusError("", request=response.request, response=response)
-                    return await consume(response)
+                try:
+                    async with (
+                        asyncio.timeout(policy.longest_transfer),
+                        client.stream("GET", url, headers=headers) as response,
+                    ):
+                        if response.status_code != HTTPStatus.OK:
+                            raise httpx.HTTPStatusError("", request=response.request, response=response)
+                        return await consume(response)
+                except httpx.HTTPError as error:
+                    if tries < policy.attempts and wait_or_give_up(error):
+                        _log.warning(
+                            "%s, at attempt %d of %d; it is tried again", _reason(error), tries, policy.attempts
+                        )
+                    raise
     except TimeoutError:
         raise FetchError(f"{url.host} did not send all of it in {policy.longest_transfer:g} s") from None
     except httpx.HTTPError as error:

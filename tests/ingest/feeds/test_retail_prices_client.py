@@ -108,8 +108,11 @@ def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(store: Fetched
     assert why(api, store) == "127.0.0.1 answered 429 and asked to wait 3600 s, at attempt 1 of 4"
 
 
-def test_a_server_that_keeps_failing_fails_the_region(store: FetchedLists) -> None:
+def test_a_server_that_keeps_failing_fails_the_region(store: FetchedLists, caplog: pytest.LogCaptureFixture) -> None:
     assert why(FakeApi(items=EASTUS, fault=lambda *_: (503, {})), store) == "127.0.0.1 answered 503, at attempt 4 of 4"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"127.0.0.1 answered 503, at attempt {attempt} of 4; it is tried again" for attempt in (1, 2, 3)
+    ]
 
 
 def test_a_request_that_is_refused_is_not_repeated(store: FetchedLists) -> None:
