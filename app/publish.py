@@ -61,6 +61,7 @@ _SERVED = re.compile(
 """What needs a service: scripts, forms and their fields, preview images, and parts of a page about programs."""
 _DEAD = re.compile(r'<li><a>[^<]*</a></li>|<a class="button[^"]*">[^<]*</a>')
 """Items of menus and buttons that lead nowhere in the site."""
+_CANONICAL = re.compile(r'<link rel="canonical" href="[^"?]*[^"?/](?=")')
 _LINK = re.compile(r' (href|src)="([^"]*)"')
 _FONT = re.compile(rb"url\(([\w.-]+)\)")
 _SIZE = re.compile(r"/ui/sizes/([^/]+)(/buy)?")
@@ -255,7 +256,8 @@ class _Site:
             fragment = f"#{target.fragment}" if target.fragment else ""
             return f' {attribute}="{escape(relative + fragment)}"'
 
-        return _DEAD.sub("", _LINK.sub(replace, kept))
+        linked = _DEAD.sub("", _LINK.sub(replace, kept))
+        return _CANONICAL.sub(r"\g<0>/", linked, count=1)  # pages are folders here
 
     async def _copy(self, client: httpx.AsyncClient, url: str) -> None:
         """Write a file as it is served; a provider without sizes has none."""

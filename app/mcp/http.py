@@ -5,6 +5,7 @@ refused whose Host or Origin is another name than this service's own.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from datetime import date
 from ipaddress import ip_address
@@ -113,4 +114,9 @@ def _make_manager(catalog: CatalogReader) -> Any:
 
     from app.mcp.server import make_server
 
-    return StreamableHTTPSessionManager(make_server(catalog), json_response=True, stateless=True)
+    return StreamableHTTPSessionManager(
+        make_server(catalog),
+        json_response=True,
+        stateless=True,
+        max_request_body_size=sys.maxsize,  # the service's own limit is lower, and its answer is a problem
+    )

@@ -22,10 +22,9 @@ _TEXT = """# vmsizes
 
 ## For agents
 
-- [MCP]({root}mcp): find_sizes, explain_size, fit_workload, compare_sizes, price_history, preflight (streamable HTTP)
 - [A size as Markdown]({root}ui/sizes/nd40rs_v2.md): figures with sources, disputes and prices; any size by its name
 - [The OpenAPI document]({root}openapi.json): all endpoints, parameters and fields
-
+{agents}
 ## Lists
 
 - [Sizes]({root}sizes?sort=usd_per_hour&limit=20): filters such as gpu, min_gpu_mem, region, max_usd_per_hour
@@ -42,6 +41,10 @@ _TEXT = """# vmsizes
 """
 
 
+_AGENTS = (
+    "- [MCP]({root}mcp): find_sizes, explain_size, fit_workload, compare_sizes, price_history, preflight"
+    " (streamable HTTP)\n"
+)
 _ROBOTS = """User-agent: *
 Disallow: /ui/suggestions
 Allow: /ui/sizes.png
@@ -55,7 +58,9 @@ _MAX_URLS = 50_000
 async def _send_llms(request: Request) -> Response:
     # Relative links where the public URL is not known: caches keep the answer, for whatever Host it was asked.
     public_url = request.scope.get(PUBLIC_URL)
-    return PlainTextResponse(_TEXT.format(root=f"{public_url}/" if public_url else ""), headers=_KEPT)
+    root = f"{public_url}/" if public_url else ""
+    agents = _AGENTS.format(root=root) if request.app.state.mcp is not None else ""
+    return PlainTextResponse(_TEXT.format(root=root, agents=agents), headers=_KEPT)
 
 
 async def _send_robots(request: Request) -> Response:

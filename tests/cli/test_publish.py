@@ -92,6 +92,8 @@ def test_every_link_of_the_site_leads_to_a_page_and_each_size_has_one(url: str) 
             assert f"{url}ui/sizes/{name.lower()}/" in seen
             assert f"{url}ui/sizes/{name.lower()}/buy/" in seen
             assert name in client.get(f"{url}ui/sizes/{name.lower()}/").text
+        page = client.get(f"{url}ui/sizes/standard_d8s_v5/").text
+        assert '<link rel="canonical" href="https://sizes.example.org/ui/sizes/standard_d8s_v5/">' in page
         sitemap = client.get(f"{url}sitemap.xml").text
     assert "<loc>https://sizes.example.org/ui/sizes/standard_d8s_v5/</loc>" in sitemap
 

@@ -111,6 +111,9 @@ def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_sizes_url: 
         whole = client.get("/sizes.csv", headers={"accept-encoding": "identity"}).content
         assert whole == get(f"{service.url}/sizes.csv").content
         assert client.get("/metrics").status_code == 404
+        own = [client.get("/sizes?limit=3", headers={"x-request-id": name}) for name in ("first", "second")]
+        assert [answer.headers["x-cache-status"] for answer in own] == ["MISS", "HIT"]
+        assert [answer.headers.get("x-request-id") for answer in own] == ["first", None], "a copy has none of another"
 
 
 def test_mixed_load_new_revisions_and_a_dead_service(

@@ -66,6 +66,12 @@ def test_a_response_is_json_without_a_session(client: httpx.Client) -> None:
     assert "mcp-session-id" not in answer.headers
 
 
+@pytest.mark.parametrize("length", [2_000_000, 5_000_000])
+def test_a_body_that_is_too_long_is_a_problem_like_any_other(client: httpx.Client, length: int) -> None:
+    answer = client.post("/mcp", content=b" " * length, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-long")
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_are_no_streams_and_no_sessions(client: httpx.Client, method: str) -> None:
     answer = client.request(method, "/mcp")
@@ -110,6 +116,8 @@ def test_without_the_setting_there_is_no_such_path(seeded_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, mcp=False), today=lambda: TODAY)
     with server(service) as url, open_client(url) as client:
         assert client.post("/mcp", json=PING).status_code == 404
+        assert "/mcp" not in (listed := client.get("/llms.txt").text)
+        assert "## For agents" in listed
     service.app.state.engine.dispose()
 
 
