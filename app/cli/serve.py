@@ -43,6 +43,7 @@ def serve(
     """Serve the API over HTTP; the first start in a folder sets up its own catalog, vmsizes.db."""
     from app.mcp.catalog import is_installed
     from app.server import run
+    from app.server.sockets import BACKLOG
 
     settings = context.settings()
     limits = _limits(settings)
@@ -55,6 +56,8 @@ def serve(
     if _is_first_start(settings):
         print_line("First start: the catalog is written to vmsizes.db in this folder, which takes about a minute.")
         _run_to_end(_fill)
+    for listener in sockets:
+        listener.listen(BACKLOG)
     named = f"[{chosen_host}]" if ":" in chosen_host else chosen_host
     where = f"http://{named}:{sockets[0].getsockname()[1]}"  # port 0 is any that is free
     print_line(f"Serving {where}")

@@ -27,7 +27,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from app.server.protocol import BoundedProtocol, Limits, count_refusal
-from app.server.sockets import BACKLOG, Acceptor, ConnectionCounts
+from app.server.sockets import Acceptor, ConnectionCounts
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -50,14 +50,12 @@ _processes = multiprocessing.get_context("spawn")
 
 
 def serve(sockets: list[socket.socket], limits: Limits, *, workers: int, **options: Any) -> None:
-    """Listen on bound sockets, and serve until a signal ends it; `options` are uvicorn's.
+    """Serve on listening sockets until a signal ends it; `options` are uvicorn's.
 
     Exits with 3 if the service cannot be started.
     """
     config = ServerConfig(APPLICATION, factory=True, limits=limits, workers=workers, log_level="info", **options)
     handle_other_signals()
-    for listener in sockets:
-        listener.listen(BACKLOG)
     if workers > 1:
         sys.exit(Supervisor(config, sockets).run())
     config.load_app()
@@ -158,7 +156,8 @@ class BoundedServer(uvicorn.Server):
             self.check_connections()
         broken = sum(isinstance(protocol, BoundedProtocol) and protocol.is_responding for protocol in state.connections)
         if broken:
-            _log.warning("%d requests did not end in time; their connections are closed", broken)
+            _log.warning("Requests that did not end in time: %d; their connections are closed", broken)
+            _log.addFilter(_is_no_cancellation)
         for connection in tuple(state.connections):
             if isinstance(connection, BoundedProtocol):
                 connection.abort()
@@ -173,6 +172,11 @@ class BoundedServer(uvicorn.Server):
         for connection in tuple(self.server_state.connections):
             if isinstance(connection, BoundedProtocol) and not connection.is_last:
                 connection.shutdown()
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Return whether a record is to be logged: not that an application was cancelled, which a shutdown has said."""
+    return record.exc_info is None or record.exc_info[0] is not asyncio.CancelledError
 
 
 def handle_other_signals() -> None:
@@ -320,13 +324,11 @@ class Supervisor:
         self._failures = 0 if worker.is_ready and lived >= LONG_LIFE_SECONDS else self._failures + 1
         pause = 0.0 if self._failures <= 1 else min(MAX_PAUSE_SECONDS, 2.0 ** (self._failures - 2))
         self._start_at = time.monotonic() + pause
-        _log.error(
-            "Worker [%s] died with exit code %s; another one starts%s",
-            worker.process.pid, worker.process.exitcode, f" in {pause:.0f} s" if pause else "",
-        )  # fmt: skip
+        then = "another one starts" + (f" in {pause:.0f} s" if pause else "")
         if self._outdated and not worker.is_ready:
-            _log.error("The restart is given up; %d workers stay as they were", len(self._outdated))
+            then = f"the restart is given up, and the {len(self._outdated)} others stay as they were"
             self._outdated.clear()
+        _log.error("Worker [%s] died with exit code %s; %s", worker.process.pid, worker.process.exitcode, then)
 
     def _end_all(self) -> None:
         for worker in self._workers:

@@ -76,7 +76,9 @@ async def until_not_listening(port: int) -> None:
 
 @pytest.mark.takes_seconds
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProcess, number: signal.Signals) -> None:
+def test_a_service_with_slow_readers_ends_within_its_bound(
+    running: ServiceProcess, number: signal.Signals, tmp_path: Path
+) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         readers = [await connect(running.port, EXPORT, reads=False) for _ in range(20)]
@@ -89,6 +91,7 @@ def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProce
         assert not any(end.endswith(b"0\r\n\r\n") for end in streamed)  # none looks complete
 
     asyncio.run(run())
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.takes_seconds
