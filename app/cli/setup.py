@@ -90,8 +90,7 @@ def _examine() -> Iterator[Finding]:
     yield Finding("settings", "ok", "all settings can be read")
     try:
         with read_session(context.engine()) as session:
-            session.connection()
-            yield Finding("database", "ok", f"{shown_url(context.engine().url)} can be read")
+            yield _examine_file(session)
             yield from _examine_catalog(session)
     except (VmsizesError, DBAPIError) as error:
         detail, _, todo = (context.error_message(error) or str(error)).removesuffix(".").partition("; ")
@@ -102,6 +101,18 @@ def _examine() -> Iterator[Finding]:
     if settings.mcp and not is_installed():
         todo = "pip install 'vmsizes[mcp]', or VMSIZES_MCP=false"
         yield Finding("agents", "warning", "the SDK of MCP is not installed", todo)
+
+
+def _examine_file(session: Session) -> Finding:
+    """Read the database; SQLite looks for the first fault of its file, as where one was put under a log of another."""
+    shown, connection = shown_url(context.engine().url), session.connection()
+    fault = "ok"
+    if connection.dialect.name == "sqlite":
+        fault = connection.exec_driver_sql("pragma quick_check(1)").scalar_one()
+    if fault != "ok":
+        todo = "restore a copy, or move the file away and run `vmsizes migrate`, then `vmsizes ingest seeds`"
+        return Finding("database", "error", f"{shown} is damaged: {fault.splitlines()[-1]}", todo)
+    return Finding("database", "ok", f"{shown} can be read")
 
 
 def _check_settings(settings: Settings) -> None:

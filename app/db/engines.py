@@ -206,7 +206,11 @@ _CAUSES: tuple[tuple[str, ...], ...] = (
     ("pg_hba", "it refuses connections of this user or host"),
     ("unable to open database file: permission denied", "its folder may not be read", "let this user read it"),
     ("permission denied for table webhook", "its user may not read webhooks", "give the URL of the user who migrates"),
-    ("permission denied", "its user may not read the catalog"),
+    (
+        "permission denied",
+        "its user may not read the catalog",
+        "give its role as VMSIZES_READER_ROLE to `vmsizes migrate`",
+    ),
     ("read-only transaction", "it can only be read", "give the URL of the user and server that may write"),
     ("readonly database", "it can only be read", "let this user write the file and its folder"),
     ("database or disk is full|no space left", "its disk is full", "make room"),

@@ -74,7 +74,7 @@ class LimitedBody:
 
     def _check(self, size: int) -> None:
         if size > self._max_bytes:
-            sent = f"{self._announced:,}" if self._announced > self._max_bytes else "more"
+            sent = f"{self._announced:,}" if self._announced > self._max_bytes else "too many"
             detail = f"The body has {sent} bytes; at most {self._max_bytes:,} are allowed."
             raise HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
         if size > MAX_BODY_BYTES and self not in self._long_bodies:

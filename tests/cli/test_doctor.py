@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from sqlalchemy import Engine, text
 
 from app.catalog.store.revisions import save_feed_run
 from app.db import migrations
+from app.db.engines import make_engine
 from app.db.writing import newest_revision, write_session
 from app.ingest.registry import parse_clouds
 from app.ingest.run import ingest
@@ -156,3 +158,26 @@ def test_a_folder_that_cannot_be_written_is_named(
     monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "file"))
     status, _, todo = examine(seeded_url)[1]["fetched pages"]
     assert (status, todo) == ("warning", "give this user the right to write there, or set VMSIZES_FEEDS")
+
+
+@pytest.mark.one_database
+def test_a_file_with_a_damaged_page_is_said_to_be_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "catalog.db"
+    url = f"sqlite:///{file}"
+    engine = make_engine(url)
+    migrations.upgrade(engine)
+    ingest(engine, reading(size("Standard_X1"), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
+    engine.dispose()
+    assert examine(url)[1]["database"][0] == "ok"
+    with sqlite3.connect(file) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+        (page,) = connection.execute("select rootpage from sqlite_master where name = 'ix_fact_source_id'").fetchone()
+        (page_size,) = connection.execute("pragma page_size").fetchone()
+    connection.close()
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * page_size)
+        opened.write(b"\xff" * page_size)
+    code, found = examine(url)
+    assert (code, found["database"][0]) == (4, "error")
+    assert "is damaged" in found["database"][1]
+    assert "restore a copy" in (found["database"][2] or "")
