@@ -52,7 +52,10 @@ TEXT_VALUES = "as_text"
 
 
 class In(BaseModel):
-    """A body, or an object inside one; an unknown field is rejected with the nearest name."""
+    """A body, or an object inside one: an unknown field is rejected with the nearest name.
+
+    Null for a field that may be absent is the same as its absence, also where its default is another value.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -66,8 +69,10 @@ class In(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _reject_unknown_fields(cls, data: Any) -> Any:
-        unknown = [name for name in data if name not in cls.allowed_names()] if isinstance(data, dict) else []
+    def _reject_unknown_fields_and_drop_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        unknown = [name for name in data if name not in cls.allowed_names()]
         if unknown:
             errors = []
             for name in unknown[:MAX_ERRORS]:
@@ -79,7 +84,12 @@ class In(BaseModel):
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
                 errors.append(InitErrorDetails(type=several, loc=(unknown[MAX_ERRORS],), input=None))
             raise ValidationError.from_exception_data(cls.__name__, errors)
-        return data
+        fields = cls.model_fields  # a bound in its other spelling is none of these, and never required
+        return {
+            name: value
+            for name, value in data.items()
+            if value is not None or (name in fields and fields[name].is_required())
+        }
 
     @field_validator("*", mode="before")
     @classmethod

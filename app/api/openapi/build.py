@@ -90,12 +90,14 @@ _BOUNDS = {"minimum", "maximum", "multipleOf"}
 _SCALARS = {"number", "integer", "string", "boolean"}
 
 
-def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
+def to_plain_schema(schema: Schema, *, in_request: bool, optional: bool = False) -> Schema:
     """Return a schema, and those inside it, with one type each; `in_request` tells requests from responses.
 
-    Null becomes a second type of a number, a string or a boolean. An object (a `$ref`) is never null: it is left out.
+    Null becomes a second type of a number, a string or a boolean: where it is a value, and in a field of a body that is
+    `optional`, since null is absent there. An object (a `$ref`) or a list is never null: it is left out.
     """
     chosen, nullable = _unwrap_union(schema)
+    nullable = nullable or optional
     plain = {name: value for name, value in chosen.items() if name != "title"}
     if "enum" in plain or "const" in plain:
         plain = _with_enum_reference(plain, in_request=in_request)
@@ -107,8 +109,10 @@ def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
         if isinstance(plain.get(inner), dict):
             plain[inner] = to_plain_schema(plain[inner], in_request=in_request)
     if "properties" in plain:
+        required = plain.get("required", ())
         plain["properties"] = {
-            name: to_plain_schema(part, in_request=in_request) for name, part in plain["properties"].items()
+            name: to_plain_schema(part, in_request=in_request, optional=in_request and name not in required)
+            for name, part in plain["properties"].items()
         }
         if in_request:  # unknown fields are refused, and TypeScript would require a field that has a default
             described = {name: _move_default_to_description(part) for name, part in plain["properties"].items()}
