@@ -46,6 +46,13 @@ OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Asse
         ("/fit?hours_per_month=745", "/query/hours_per_month", "hours_per_month=745: must be at most 744"),
         ("/sizes?gpu=" + "x" * 121, "/query/gpu", "gpu=" + "x" * 121 + ": at most 120 characters are allowed"),
         ("/sizes?gpu=" + ",".join(map(str, range(61))), "/query/gpu", "at most 60 values are allowed"),
+        ("/sizes?country=" + "DE," * 61, "/query/country", "at most 60 values are allowed"),
+        ("/prices?provider=" + "aws," * 61, "/query/provider", "at most 60 values are allowed"),
+        ("/fit?continent=" + "europe," * 61, "/query/continent", "at most 60 values are allowed"),
+        ("/sizes?category=" + "gpu_accelerated," * 61, "/query/category", "at most 60 values are allowed"),
+        ("/sizes?status=" + "any," * 61, "/query/status", "at most 60 values are allowed"),
+        ("/changes?kind=" + "price_up," * 61, "/query/kind", "at most 60 values are allowed"),
+        ("/disks?type=" + "premium_ssd," * 61, "/query/type", "at most 60 values are allowed"),
     ],
 )  # fmt: skip
 def test_a_query_is_told_the_field_the_value_and_what_is_allowed(

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
+    MAX_VALUES,
     PRICED_OS,
     ContinentSet,
     CountrySet,
@@ -520,9 +521,9 @@ class FitIn(ModelIn):
     )
     limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="The most options to return.")
     cursor: Cursor | None = optional("`next_cursor` of the page before; belongs to the same question.")
-    include: Annotated[tuple[Include, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = several(
-        "`rejected`: sizes that do not fit, at most 2,000; `assumptions`; `workload`: the architecture."
-    )
+    include: Annotated[
+        tuple[Include, ...], Field(max_length=MAX_VALUES), AfterValidator(lambda names: tuple(sorted(set(names))))
+    ] = several("`rejected`: sizes that do not fit, at most 2,000; `assumptions`; `workload`: the architecture.")
 
     @property
     def order(self) -> Sort:

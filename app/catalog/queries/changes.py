@@ -45,6 +45,7 @@ from app.catalog.queries.filters import (
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import Listing, ListStatements, read_list
 from app.catalog.queries.params import (
+    MAX_VALUES,
     Count,
     GpuSet,
     LowerTextSet,
@@ -103,7 +104,7 @@ class ChangeFilter(QueryParams):
     since: Since | None = optional(
         "After this revision, by its number; or on this day (UTC) and later. Default: all.", "2026-09-01"
     )
-    kind: Annotated[tuple[ChangeKind, ...], AfterValidator(as_set)] = several(
+    kind: Annotated[tuple[ChangeKind, ...], Field(max_length=MAX_VALUES), AfterValidator(as_set)] = several(
         "Of this kind; of any of several.", "price_up"
     )
     size: LowerTextSet = several(

@@ -24,6 +24,7 @@ from app.catalog.in_force import (
 from app.catalog.models import Disk, DiskPrice
 from app.catalog.purchases import DISK_TYPES, DiskType, Redundancy
 from app.catalog.queries.params import (
+    MAX_VALUES,
     PRICED_OS,
     Count,
     CurrencyParams,
@@ -53,7 +54,9 @@ DISK_SORT_KEYS = ("type", "max_gib", "max_iops", "max_mbps", "usd_per_month", "u
 class DiskSearch(CurrencyParams, PageParams):
     """Which disks, and where their prices are."""
 
-    type: tuple[DiskType, ...] = several("Of this type; of any of several.", "premium_ssd")
+    type: Annotated[tuple[DiskType, ...], Field(max_length=MAX_VALUES)] = several(
+        "Of this type; of any of several.", "premium_ssd"
+    )
     redundancy: Redundancy | None = optional("Copies in one zone (`lrs`) or in three (`zrs`).", "lrs")
     min_gib: Count | None = optional("The disk holds at least this many GiB.", 1000)
     min_iops: Count | None = optional("The disk allows at least this many IOPS.", 5000)

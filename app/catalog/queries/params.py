@@ -152,19 +152,22 @@ def _currency(text: str) -> str:
     return text.upper()
 
 
+MAX_VALUES = 60
+"""The most values of a parameter or a list in a body that narrows a search."""
+
 LowerText = Annotated[PlainText, AfterValidator(LowerName)]
 GpuSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(LowerName)], ...],
-    Field(max_length=60),
+    Field(max_length=MAX_VALUES),
     AfterValidator(as_set),
 ]
-LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(as_set)]
+LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=MAX_VALUES), AfterValidator(as_set)]
 NameSet = Annotated[tuple[LowerText, ...], Field(max_length=200), AfterValidator(as_set)]
 """Names of sizes: a list of those that a policy allows has some 150."""
-SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
+SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=MAX_VALUES)]
 RegionSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(RegionCode)], ...],
-    Field(max_length=60),
+    Field(max_length=MAX_VALUES),
     AfterValidator(as_set),
 ]
 Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
@@ -176,15 +179,24 @@ GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), B
 JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
 ProviderSet = Annotated[
     tuple[ProviderId, ...],
+    Field(
+        max_length=MAX_VALUES,
+        description="The cloud that sells the size; any of several.",
+        examples=[["azure"]],
+        exclude_if=_is_absent,
+    ),
     AfterValidator(as_set),
-    Field(description="The cloud that sells the size; any of several.", examples=[["azure"]], exclude_if=_is_absent),
 ]
 Country = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z]{2}$"}), AfterValidator(_country)]
 CountrySet = Annotated[
-    tuple[Country, ...], AfterValidator(as_set), Field(max_length=60, examples=[["US"]], exclude_if=_is_absent)
+    tuple[Country, ...],
+    Field(max_length=MAX_VALUES, examples=[["US"]], exclude_if=_is_absent),
+    AfterValidator(as_set),
 ]
 ContinentSet = Annotated[
-    tuple[Continent, ...], AfterValidator(as_set), Field(examples=[["north_america"]], exclude_if=_is_absent)
+    tuple[Continent, ...],
+    Field(max_length=MAX_VALUES, examples=[["north_america"]], exclude_if=_is_absent),
+    AfterValidator(as_set),
 ]
 Currency = Annotated[str, Field(json_schema_extra={"pattern": "^[A-Za-z]{3}$"}), AfterValidator(_currency)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
@@ -406,7 +418,7 @@ class SizeSelection(PlaceParams, OfferParams):
     )
     series: LowerTextSet = several("A series, by its id or name; any of several.", "nd_h100_v5")
     provider: ProviderSet = ()
-    category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = several(
+    category: Annotated[tuple[Category, ...], Field(max_length=MAX_VALUES), AfterValidator(as_set)] = several(
         "The type of size; any of several.", "gpu_accelerated"
     )
     gpu: GpuSet = several(
@@ -417,7 +429,7 @@ class SizeSelection(PlaceParams, OfferParams):
     gpu_vendor: LowerText | None = optional("The maker of the GPU: `NVIDIA`, `AMD`.", "NVIDIA")
     verified: JsonBool | None = optional("Whether the vendor's own documents name the size.")
     disputed: JsonBool | None = optional("Whether sources disagree on any field.")
-    status: Annotated[tuple[Status, ...], AfterValidator(as_set)] = several(
+    status: Annotated[tuple[Status, ...], Field(max_length=MAX_VALUES), AfterValidator(as_set)] = several(
         "Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.", "current"
     )
     region: RegionSet = several("Priced in this region by any purchase model; any of several.", "eastus")
@@ -590,7 +602,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     )
     budget_usd_per_month: UsdAmount | None = optional("The most that all VMs may cost a month, USD.", 100000)
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    include: tuple[ResourceInclude, ...] = several(
+    include: Annotated[tuple[ResourceInclude, ...], Field(max_length=MAX_VALUES)] = several(
         "`rejected` lists sizes that do not fit, 2,000 at most, with each failing constraint."
     )
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.api.openapi.parts import Part, components, schemas
+from tests.api.openapi.parts import Part, components, parameters, schemas
 
 FORMATS = {"number": {"double"}, "integer": {"int32", "int64"}}
 COMBINED = {"anyOf", "oneOf", "allOf", "not", "const", "prefixItems", "patternProperties"}
@@ -91,6 +91,16 @@ def non_integer_bounds(document: Part) -> Iterator[str]:
     for location, schema in schemas(document):
         bounds = [schema[bound] for bound in ("minimum", "maximum", "multipleOf", "default") if bound in schema]
         if "integer" in schema.get("type", "") and not all(isinstance(bound, int) for bound in bounds):
+            yield location
+
+
+def unbounded_lists(document: Part) -> Iterator[str]:
+    """Yield lists that a request may have and that say nothing of their length, or say it as of a text."""
+    listed = [(location, one["schema"]) for location, one in parameters(document)]
+    for name, schema in components(document, in_request=True):
+        listed += [(f"{name}.{field}", inner) for field, inner in schema["properties"].items()]
+    for location, schema in listed:
+        if schema.get("type") == "array" and ("maxItems" not in schema or "maxLength" in schema):
             yield location
 
 

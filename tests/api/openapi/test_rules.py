@@ -85,6 +85,7 @@ BROKEN: dict[str, Break] = {
     "incomplete_parameters": lambda doc: listing(doc)["parameters"][0].pop("example"),
     "misordered_parameters": lambda doc: listing(doc)["parameters"].reverse(),
     "non_integer_bounds": lambda doc: field("limit", "FitIn")(doc).update(maximum=500.0),
+    "unbounded_lists": lambda doc: field("include", "FitIn")(doc).pop("maxItems"),
     "backslashes_in_patterns": lambda doc: listing(doc)["parameters"][0]["schema"].update(pattern=r"\d"),
     "bounds_that_exclude": lambda doc: field("limit", "FitIn")(doc).update(exclusiveMinimum=0),
     "bad_field_names": lambda doc: listing(doc)["parameters"][0].update(name="minGpuMem"),
