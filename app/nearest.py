@@ -28,8 +28,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("vram_per_gpu", "gpu_memory_per_gpu", "gpu_memory_gib_per_gpu", "min_vram_per_gpu", "min_gpu_memory_per_gpu"),
         ("min_gpu_mem_per_gpu", "gpu_memory_gib_per_gpu"),
     ),
-    **dict.fromkeys(("vcpu", "cpus", "cpu", "cores", "min_cpus", "min_cores", "cpu_count"), ("min_vcpus", "vcpus")),
-    **dict.fromkeys(("max_cpus", "max_cores"), ("max_vcpus",)),
+    **dict.fromkeys(("vcpu", "cpus", "cores", "min_cpu", "min_cpus", "min_cores", "cpu_count"), ("min_vcpus", "vcpus")),
+    **dict.fromkeys(("max_cpu", "max_cpus", "max_cores"), ("max_vcpus",)),
     "vcpus": ("min_vcpus",),
     **dict.fromkeys(
         ("memory", "memory_gib", "ram", "min_ram", "mem", "min_mem", "min_memory_gib"),
@@ -125,17 +125,39 @@ In `name=value`, `value` is what to send for that name. Each name stands for its
 before it means the bound of what it means alone.
 """
 
-_BOUNDS = ("min_", "max_")
+_BOUNDS = {"min_": "max_", "max_": "min_"}
+"""How the name of a bound begins, and that of the opposite one."""
+
+_KINDS = {"min_": "lower", "max_": "upper"}
+_OPPOSITES = (("min", "max"), ("max", "min"), ("cpu", "gpu"), ("gpu", "cpu"))
+"""Words that differ by a letter or two: no name with the first means a name with the second."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
-    """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
+    """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first.
+
+    A bound never means the opposite one, and nothing of a CPU something of a GPU.
+    """
     names, written = list(candidates), re.sub(r"[\s-]", "_", name.strip().lower())
     bound = next((prefix for prefix in _BOUNDS if written.startswith(prefix)), "")
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
     bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)
     meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
-    return tuple(meant[:1]) or closest_spellings(name, names)
+    alike = [one for one in names if not any(_only_in(*pair, written, one) for pair in _OPPOSITES)]
+    return tuple(one for one in meant if one in alike or "=" in one)[:1] or closest_spellings(name, alike)
+
+
+def _only_in(word: str, opposite: str, written: str, candidate: str) -> bool:
+    """Return whether a name has a word, and a candidate in its place the opposite one."""
+    return word in written and word not in candidate and opposite in candidate and opposite not in written
+
+
+def only_bound(name: str, candidates: Iterable[str]) -> str:
+    """Return that a figure has one bound, if a name is the other one; empty if it is not, or if it has none."""
+    names, written = list(candidates), name.strip().lower()
+    opposite = next((other for bound, other in _BOUNDS.items() if written.startswith(bound)), "")
+    near = nearest(opposite + written[len(opposite) :], names) if opposite else ()
+    return f"only the {_KINDS[opposite]} bound exists: {near[0]}" if near else ""
 
 
 def starting_with(name: str, candidates: Iterable[str], limit: int = 1) -> tuple[str, ...]:
@@ -168,10 +190,15 @@ def _within_typos(written: str, spelled: Sequence[tuple[str, str]], limit: int) 
     return tuple(candidate for *_, candidate in sorted(measured))[:limit]
 
 
-def did_you_mean(names: Iterable[str], after: str = "") -> str:
-    """Return "did you mean …?" followed by `after`; empty if there are no names."""
+def did_you_mean(names: Iterable[str], after: str = "", *, sent: str = "") -> str:
+    """Return "did you mean …?" followed by `after`; empty if there are no names.
+
+    Where the name that was `sent` is of an hour and the one that is meant of a month, or the reverse, that is said.
+    """
     alternatives = " or ".join(names)
-    return f"did you mean {alternatives}?{after}" if alternatives else ""
+    units = (("hour", "month", " It is USD a month"), ("month", "hour", " It is USD an hour"))
+    unit = next((unit for said, meant, unit in units if _only_in(said, meant, sent, alternatives)), "")
+    return f"did you mean {alternatives}?{unit}{after}" if alternatives else ""
 
 
 def _normalize(name: str) -> str:

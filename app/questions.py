@@ -31,7 +31,7 @@ from app.catalog.queries.sizes import find_size, find_sizes, render_page
 from app.catalog.queries.snapshot import COMPUTING, SHORT, Catalog, computing, short, short_if
 from app.errors import BadQuery
 from app.late_models import LateModel
-from app.nearest import did_you_mean, nearest
+from app.nearest import did_you_mean, nearest, only_bound
 
 if TYPE_CHECKING:
     from app.catalog.queries import changes, costs, prices, provenance, retirements
@@ -140,7 +140,8 @@ def parse_question(data: Mapping[str, Any]) -> Question:
         raise BadQuery("name", name, f"{endpoint} has no name in its path; leave it out")
     names = {*model.model_fields, *other_spellings(model)} if issubclass(model, QueryParams) else {*params}
     for unknown in params.keys() - names:
-        hint = did_you_mean(nearest(unknown, names)) or f"there are {', '.join(model.model_fields) or 'none'}"
+        hint = did_you_mean(nearest(unknown, names), sent=unknown) or only_bound(unknown, names)
+        hint = hint or f"there are {', '.join(model.model_fields) or 'none'}"
         raise BadQuery(f"params.{unknown}", params[unknown], f"there is no such field; {hint}")
     return Question(endpoint=endpoint, name=name, params=model.model_validate(params))
 

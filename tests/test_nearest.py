@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.providers import PROVIDER_IDS
-from app.catalog.queries.params import SORT_KEYS, Arch, Category, SizeSearch, Status
+from app.catalog.queries.params import SORT_KEYS, Arch, Category, FitSearch, SizeSearch, Status
 from app.catalog.queries.prices import AllPricesSearch
 from app.nearest import SYNONYMS, closest_spellings, nearest, starting_with
 from app.schemas.fit_request import ConstraintsIn
 
-FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))
+FILTERS, PRICES, CONSTRAINTS, FIT = (
+    tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn, FitSearch)
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,9 @@ FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, 
         ("quantization", ("dtype", "utilization"), "dtype"), ("Limit", FILTERS, "limit"), ("q", ("fp32",), None),
         ("sort", PRICES, None), ("quantization", ("utilization",), None), ("max_usd_per_hour", ("max_hours",), None),
         ("colour", FILTERS, None), ("os", ("q",), None), ("x" * 100_000, FILTERS, None),
+        ("max_network_gbps", FILTERS, None), ("max_network", FILTERS, None), ("max_nics", FILTERS, None),
+        ("min_budget_usd_per_month", FIT, None), ("cpu_vendor", FIT, None), ("cpu", FIT, None), ("max_cpu", FIT, None),
+        ("cpus", FIT, "min_vcpus"), ("cpu_vendr", FILTERS, "cpu_vendor"), ("max_gpu", FILTERS, "max_gpus"),
         ("min_vpus", FILTERS, "min_vcpus"), ("cloud", FILTERS, "provider"), ("UK", ("FR", "GB"), "GB"),
         ("Google Cloud", PROVIDER_IDS, "gcp"), ("amazon", PROVIDER_IDS, "aws"),
     ],

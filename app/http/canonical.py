@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from app.catalog.queries.params import BOTH_SPELLINGS, multi_valued_fields, other_spellings
 from app.http.cache import digest
 from app.late_models import LateModel
-from app.nearest import did_you_mean, nearest
+from app.nearest import did_you_mean, nearest, only_bound
 from app.validation import MAX_ERRORS, check_encodable
 
 PARSED = "vmsizes.parsed"
@@ -229,7 +229,11 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
     errors: list[dict[str, Any]] = []
     others = f"allowed are {', '.join(multi_valued)}" if multi_valued else "none is allowed here"
     for name in unknown[:MAX_ERRORS]:
-        hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, multi_valued))
+        hint = (
+            getattr(model, "elsewhere", {}).get(name)
+            or did_you_mean(nearest(name, multi_valued), sent=name)
+            or only_bound(name, multi_valued)
+        )
         message = "; ".join(filter(None, (_NO_SUCH, hint or others)))
         errors.append({"type": "unknown_parameter", "loc": ("query", name), "input": values[name], "msg": message})
         if not hint and multi_valued:

@@ -35,7 +35,7 @@ from app.catalog.queries.params import (
 )
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery, BadWorkload, NotFound
-from app.nearest import did_you_mean, nearest
+from app.nearest import did_you_mean, nearest, only_bound
 from app.questions import Inquiry
 from app.validation import MAX_ERRORS, display_value, explain, truncate
 
@@ -139,7 +139,7 @@ def _as_sent(value: Any) -> str | None:
 def _unknown(name: str, value: Any, arguments: Mapping[str, Argument]) -> ArgumentError:
     near = nearest(name, arguments)
     flag = f"write features={name}" if name in FEATURES and "features" in arguments else ""
-    hint = flag or did_you_mean(near) or f"there are {', '.join(arguments)}"
+    hint = flag or did_you_mean(near, sent=name) or only_bound(name, arguments) or f"there are {', '.join(arguments)}"
     return ArgumentError(
         field=name, value=_as_sent(value), allowed=f"there is no such argument; {hint}", suggestions=near
     )

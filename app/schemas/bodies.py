@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantization import BITS, to_dtype
-from app.nearest import did_you_mean, nearest
+from app.nearest import did_you_mean, nearest, only_bound
 from app.validation import MAX_ERRORS
 
 _NUMBER_TYPES = {int, float, Decimal}
@@ -76,7 +76,8 @@ class In(BaseModel):
         if unknown:
             errors = []
             for name in unknown[:MAX_ERRORS]:
-                hint = did_you_mean(_meant_fields(name, cls)) or f"there are {', '.join(cls.model_fields)}"
+                hint = did_you_mean(_meant_fields(name, cls), sent=name) or only_bound(name, cls.model_fields)
+                hint = hint or f"there are {', '.join(cls.model_fields)}"
                 missing = PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint})
                 errors.append(InitErrorDetails(type=missing, loc=(name,), input=data[name]))
             more = len(unknown) - len(errors)

@@ -186,6 +186,11 @@ def test_a_model_as_a_parameter_of_fit_is_sent_to_post(client: httpx.Client) -> 
         ("family=nd", "did you mean series?"),
         ("sort=usd_per_hour desc", "did you mean -usd_per_hour?"),
         ("sort=vcpus:asc", "did you mean vcpus?"),
+        ("sort=-usd_per_hor", "did you mean -usd_per_hour?"),
+        ("sort=usd_per_hor desc", "did you mean -usd_per_hour?"),
+        ("max_network_gbps=10", "there is no such parameter; only the lower bound exists: min_network_gbps"),
+        ("max_nics=2", "there is no such parameter; only the lower bound exists: min_nics"),
+        ("max_usd_per_month=99", "did you mean max_usd_per_hour? It is USD an hour"),
         ("gpu=H10", "did you mean H100?"),
         ("region=us-east", "did you mean eastus?"),
         ("arch=arm", "did you mean arm64?"),
@@ -200,6 +205,18 @@ def test_a_natural_guess_gets_a_suggestion(client: httpx.Client, guess: str, hin
     answer = client.get("/sizes", params={name: value})
     assert answer.status_code == 422
     assert hint in answer.json()["detail"] or hint in answer.json()["errors"][0]["detail"], answer.text
+
+
+@pytest.mark.one_database
+def test_a_guess_of_a_parameter_of_a_fit_is_not_sent_to_another_figure(client: httpx.Client) -> None:
+    for guess in ("cpu_vendor=AMD", "cpu=EPYC"):
+        assert "allowed are" in client.get(f"/fit?{guess}").json()["errors"][0]["detail"]
+    said = client.get("/fit?max_usd_per_hour=3").json()["detail"]
+    assert said.endswith("did you mean budget_usd_per_month? It is USD a month")
+    body = {"resources": {"min_gpus": 1, "max_network_mbps": 9}, "constraints": {"max_usd_per_hour": 3}}
+    network, budget = (error["detail"] for error in client.post("/fit", json=body).json()["errors"])
+    assert network.endswith("there is no such field; only the lower bound exists: min_network_gbps")
+    assert budget.endswith("did you mean budget_usd_per_month? It is USD a month")
 
 
 @pytest.mark.one_database

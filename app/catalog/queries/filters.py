@@ -303,9 +303,10 @@ def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> Non
     for key in keys:
         name = key.removeprefix("-")
         if name not in allowed:
-            column, _, direction = name.replace(":", " ").partition(" ")
-            meant = [f"{'-' * (direction.lower() == 'desc')}{column}"] if column in allowed else nearest(name, allowed)
-            hint = did_you_mean(meant, " ")
+            column, _, direction = name.replace(":", " ").lower().partition(" ")
+            sign = "-" * (key.startswith("-") or direction == "desc")
+            meant = nearest(column if direction in ("asc", "desc") else name, allowed)
+            hint = did_you_mean([f"{sign}{one}" for one in ([column] if column in allowed else meant)], " ")
             raise BadQuery("sort", key, f"{hint}allowed are {', '.join(allowed)}, each also with -")
 
 
