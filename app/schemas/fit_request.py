@@ -17,6 +17,7 @@ from app.catalog.queries.params import (
     Day,
     GpuSet,
     Hours,
+    HoursPerMonth,
     LowerTextSet,
     Os,
     PlainText,
@@ -466,7 +467,7 @@ class PricingIn(In):
     ] = Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
     os: Os = Field(default="linux", description=PRICED_OS)
     hours: Hours | None = optional("How long the VMs run, for the cost of the job.")
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
+    hours_per_month: HoursPerMonth = Field(default=Decimal(730), description="Hours a month.")
     spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] | None = optional(
         "What interruptions add to a training on spot VMs, as a share, in place of computing it."
     )

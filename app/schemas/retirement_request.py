@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import Purchase
-from app.catalog.queries.params import PRICED_OS, Day, Hours, Os, PlainText, optional
+from app.catalog.queries.params import PRICED_OS, Day, HoursPerMonth, Os, PlainText, optional
 from app.fit.successors import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.schemas.bodies import In, Keyword, OneOf, contradiction
 
@@ -52,7 +52,7 @@ class SuccessorNeedsIn(In):
     successor_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
         default=1095, description="Days from today within which a successor must not retire."
     )
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
+    hours_per_month: HoursPerMonth = Field(default=Decimal(730), description="Hours a month.")
 
 
 class RetirementPlanIn(SuccessorNeedsIn, InventoryIn):

@@ -367,7 +367,7 @@ TERMS: Mapping[Purchase, int] = {"reserved_1y": 12, "reserved_3y": 36, "savings_
 """Months of the term of a commitment."""
 _SHOWN_MONTHS = (1, 3, 6, 12, 18, 24, 36, 48, 60)
 ASSUMPTIONS = (
-    f"a commitment is paid for {HOURS_PER_MONTH} hours of each month of its term, used or not",
+    "a commitment is paid for {hours} hours of each month of its term, used or not",
     "nothing else uses it, and it is neither exchanged nor cancelled",
     "a term that ends before the months do is bought again, and prices stay as they are",
     "paying upfront, monthly or hourly costs the same",
@@ -427,7 +427,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         ways=[
             _to_out(purchase, ways, used, search, catalog.today, rate=rate) for purchase, (_, used) in priced.items()
         ],
-        assumptions=ASSUMPTIONS,
+        assumptions=[text.format(hours=max(HOURS_PER_MONTH, search.hours_per_month)) for text in ASSUMPTIONS],
         exchange_rate=rate,
         no_price=None if cheapest is not None else explain_no_price(catalog, asked.model_copy(update={"os": os})),
     )

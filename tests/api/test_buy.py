@@ -113,12 +113,24 @@ def test_the_month_of_break_even_is_the_first_by_which_on_demand_has_cost_as_muc
         assert (ways["on_demand"]["usd_total"] >= ways["reserved_1y"]["usd_total"]) is (months == 8)
 
 
+def test_a_commitment_is_paid_for_all_hours_of_a_month_that_is_longer_than_usual(clouds: httpx.Client) -> None:
+    usual, longer = (
+        buy(clouds, "b16als_v2", f"region=polandcentral&months=12&hours_per_month={hours}") for hours in (730, 744)
+    )
+    for ways in zip(usual["ways"], longer["ways"], strict=True):
+        before, after = (Decimal(str(way["usd_total"])) for way in ways)
+        assert abs(after - before * 744 / 730) < Decimal("0.000001"), ways[0]["purchase"]
+    assert [answer["assumptions"][0] for answer in (usual, longer)] == [
+        f"a commitment is paid for {hours} hours of each month of its term, used or not" for hours in (730, 744)
+    ]
+
+
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
         ("months=0", "months=0: must be at least 1"),
         ("months=61", "months=61: must be at most 60"),
-        ("hours_per_month=731", "hours_per_month=731: must be at most 730"),
+        ("hours_per_month=745", "hours_per_month=745: must be at most 744"),
         ("spot_loss_percent=91", "spot_loss_percent=91: must be at most 90"),
         ("region=westeurop", "did you mean westeurope?"),
         ("as_of=2100-01-01", "must not be later than"),

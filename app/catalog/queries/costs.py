@@ -29,7 +29,7 @@ from app.catalog.queries.params import (
     Count,
     CurrencyParams,
     Day,
-    Hours,
+    HoursPerMonth,
     JsonBool,
     LowerText,
     OfferParams,
@@ -170,7 +170,7 @@ class CostSearch(OfferParams, CurrencyParams):
     """Which VMs and disks to cost, and for how long they run."""
 
     count: int = Field(default=1, ge=1, le=100_000, description="VMs, each with its disks.", examples=[2])
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+    hours_per_month: HoursPerMonth = Field(
         default=Decimal(730), description="Hours a month that each VM runs; disks cost the whole month.", examples=[730]
     )
     disk: tuple[DiskText, ...] = Field(
@@ -198,7 +198,7 @@ class BuySearch(CurrencyParams):
     )
     count: int = Field(default=1, ge=1, le=100_000, description="Number of VMs.", examples=[2])
     months: int = Field(default=36, ge=1, le=60, description="Months for which they are needed.", examples=[12])
-    hours_per_month: Annotated[Hours, Field(le=730)] = Field(
+    hours_per_month: HoursPerMonth = Field(
         default=Decimal(730), description="Hours a month that each VM runs.", examples=[200]
     )
     spot_loss_percent: Annotated[Decimal, Field(ge=0, le=90, allow_inf_nan=False)] = Field(

@@ -570,6 +570,8 @@ class SizeParams(PriceDayParams, CurrencyParams):
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
 ResourceInclude = Literal["rejected"]
 Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allow_inf_nan=False)]
+HoursPerMonth = Annotated[Hours, Field(le=744)]
+"""At most those of a month of 31 days."""
 MAX_COMPARED = 10
 
 
@@ -595,7 +597,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
         default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to this many VMs.", examples=[2]
     )
     hours: Hours | None = optional("How long the job runs; gives the cost of the job.", 24)
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+    hours_per_month: HoursPerMonth = Field(
         default=Decimal(730),
         description="Hours a month that a month's cost is made of.",
         examples=[730],
