@@ -64,7 +64,7 @@ class Endpoint:
 
     `find` takes the catalog, the name in the path where there is one, and the parameters or the body; it returns a
     value that has the attributes of the schema, or the JSON of one. `path` is that of the route, `summary` is given
-    where the name of `find` is none, and `may_name_nothing` where a parameter can cause 404 as a name in a path does.
+    where the name of `find` is none.
     """
 
     takes: type[BaseModel] | LateModel
@@ -73,7 +73,6 @@ class Endpoint:
     tag: str
     path: str
     summary: str | None = None
-    may_name_nothing: bool = False
     has_receipt: bool = False
 
     @property
@@ -159,7 +158,6 @@ def question(
     *,
     path: str = "",
     summary: str | None = None,
-    may_name_nothing: bool = False,
     has_receipt: bool = False,
 ) -> Callable[[FunctionT], FunctionT]:
     """Register a function as what answers an endpoint; `schema` is the module in `app.schemas` and the class.
@@ -180,7 +178,6 @@ def question(
             tag=_TAGS.get(own_path.split("/")[1], "catalog"),
             path=path or own_path,
             summary=summary,
-            may_name_nothing=may_name_nothing,
             has_receipt=has_receipt,
         )
         if find in SHORT:
@@ -271,7 +268,11 @@ def list_size_price_history(catalog: Catalog, name: str, search: "prices.PriceHi
 
 @question("GET /facets", "sizes.FacetsOut", has_receipt=True)
 def list_facets(catalog: Catalog, search: FacetSearch) -> str:
-    """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
+    """Count what a search finds by each facet, and return the ranges of its figures.
+
+    Facets are cloud, GPU and its maker, series, type, region, status, architecture, maker of the processor, disk
+    controller, fabric, confidential computing and flags. A size with two disk controllers counts for both.
+    """
     from app.catalog.queries.facets import find_facets, render_facets
 
     return render_facets(find_facets(catalog, search))
@@ -286,7 +287,7 @@ def list_prices(catalog: Catalog, search: "prices.AllPricesSearch") -> str:
     return render_prices(find_all_prices(catalog, search))
 
 
-@question("GET /compare", "catalog.ComparisonOut", may_name_nothing=True, has_receipt=True)
+@question("GET /compare", "catalog.ComparisonOut", has_receipt=True)
 def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.services.compare import compare

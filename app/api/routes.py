@@ -74,7 +74,6 @@ def _router_of(method: str, endpoint: Endpoint) -> APIRouter:
         summary=endpoint.summary,
         description=cleandoc(endpoint.find.__doc__ or ""),
         response_model=endpoint.model,
-        responses={404: {}} if endpoint.may_name_nothing else None,
     )
     return router
 

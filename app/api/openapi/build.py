@@ -216,7 +216,8 @@ def to_parameter(parameter: Parameter) -> Parameter:
         plain |= {"style": "form", "explode": True}
         if schema["items"].get("pattern") == params.PLAIN_TEXT_PATTERN:  # a comma separates two values
             schema["items"] = {**schema["items"], "pattern": params.PLAIN_ITEM_PATTERN}
-    return {**plain, "schema": schema, "example": examples[0] if examples else _default_example(schema)}
+    example = examples[0] if examples else _default_example(schema)
+    return {**plain, "schema": schema, **({} if example is None else {"example": example})}
 
 
 def sort_parameters(parameters: list[Parameter], operation: str) -> list[Parameter]:
@@ -232,7 +233,10 @@ def sort_parameters(parameters: list[Parameter], operation: str) -> list[Paramet
 
 
 def _default_example(schema: Schema) -> Any:
-    """Return an example for a parameter whose model has none: the first allowed value, or true."""
+    """Return an example for a parameter whose model has none: the first allowed value, or true; None for a number.
+
+    So a number that is allowed beside another parameter only has none.
+    """
     if schema.get("type") == "array":
         return [_default_example(schema["items"])]
     name = schema.get("$ref", "").removeprefix(REFERENCE)
@@ -390,6 +394,7 @@ COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     ),
     412: ResponseComponent("PreconditionFailed", "The file is no longer the one that If-Match names."),
     413: ResponseComponent("ContentTooLarge", "The body is too long."),
+    414: ResponseComponent("URITooLong", "The path and the query have more than 8 KiB: send fewer values at once."),
     415: ResponseComponent("UnsupportedMediaType", "The body is not application/json.", ("Accept-Post",)),
     416: ResponseComponent("RangeNotSatisfiable", "The file ends before the requested range.", ("Content-Range",)),
     422: ResponseComponent(
@@ -451,7 +456,9 @@ def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Respons
     parameters = [(parameter["in"], parameter["name"]) for parameter in generated.get("parameters", [])]
     named = {404} if "path" in dict(parameters) else set()
     paged = {400, 410} if ("query", "cursor") in parameters else set()
-    statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged
+    lists = any(parameter["schema"].get("type") == "array" for parameter in generated.get("parameters", []))
+    long = {414} if lists else set()  # one value of each parameter has less than 8 KiB
+    statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged | long
     documented = {
         **COMMON_RESPONSES,
         **(_POST_RESPONSES if method == "post" else {}),

@@ -491,7 +491,7 @@ class SizeFilter(SizeSelection, SizeRequirements):
     )
     confidential_computing: LowerText | None = optional("What encrypts the memory of the VM: `SNP`, `TDX`.", "SNP")
     min_zones: Count | None = optional(
-        "Zones of `region`, which must be one region, in which the size is offered, as lists of zones say.", 3
+        "Zones of `region` in which the size is offered, as lists of zones say. Needs one `region`."
     )
     max_gpu_mem: Gib | None = optional("GPU memory of all the VM's GPUs together, GiB.", 1128)
     max_gpu_mem_per_gpu: Gib | None = optional(

@@ -43,6 +43,7 @@ ERROR_CASES: dict[str, ErrorCase] = {
     "RangeNotSatisfiable": ErrorCase(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
     "Gone": ErrorCase(path="/regions?limit=2&cursor={earlier}"),
     "ContentTooLarge": ErrorCase(method="POST", path="/fit", body=b" " * 9 * 2**20, headers=_JSON),
+    "URITooLong": ErrorCase(path=f"/sizes?name={'x' * 8192}"),
     "UnsupportedMediaType": ErrorCase(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
     "UnprocessableContent": ErrorCase(path="/sizes?min_gpu_memory=80"),
     "UnprocessableBody": ErrorCase(

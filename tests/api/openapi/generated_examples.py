@@ -68,7 +68,7 @@ VOLATILE_FIELDS = {"created_at", "known_from", "tracked_since", "next_cursor"}
 def example_path(path: str, operation: Part) -> str:
     """Return the path of an operation's example: from EXAMPLE_PATHS, else from its parameters' examples."""
     parameters = operation.get("parameters", [])
-    for parameter in parameters:
+    for parameter in (one for one in parameters if one["in"] == "path"):
         path = path.replace(f"{{{parameter['name']}}}", str(parameter["example"]))
     limit = "?limit=2" if any(parameter["name"] == "limit" for parameter in parameters) else ""
     return EXAMPLE_PATHS.get(operation["operationId"], path + limit)

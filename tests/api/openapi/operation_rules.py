@@ -41,7 +41,10 @@ def incomplete_statuses(document: Part) -> Iterator[str]:
         statuses = set(operation["responses"])
         method, _, path = location.partition(" ")
         named = {"404"} if "{" in path else set()
-        if not statuses >= expected[method.lower()] | named or not all(status.isdigit() for status in statuses):
+        kinds = {one["schema"].get("type", "") for one in operation.get("parameters", [])}
+        long = {"414"} if "array" in kinds else set()
+        possible = expected[method.lower()] | named | long
+        if not statuses >= possible or not all(status.isdigit() for status in statuses):
             yield location
 
 
@@ -76,7 +79,8 @@ def incomplete_parameters(document: Part) -> Iterator[str]:
     for location, one in parameters(document):
         empty_is_absent = one["in"] != "query" or one["required"] or one.get("allowEmptyValue") is True
         nullable = one["schema"].get("nullable", False) or isinstance(one["schema"].get("type"), list)
-        if not empty_is_absent or nullable or one.get("example") is None:
+        accepted_alone = "Needs " not in one["description"]
+        if not empty_is_absent or nullable or (one.get("example") is not None) is not accepted_alone:
             yield location
 
 

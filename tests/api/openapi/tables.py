@@ -52,7 +52,10 @@ def _parameters(document: Part, words: list[str]) -> str:
     (operation,) = (one for _, one in operations(document) if one["operationId"] == name)
     query = [one for one in operation["parameters"] if one["in"] == "query"]
     chosen = [one for one in query if (one["name"] in grouped) is (how == "in")]
-    rows = [(one["name"], _parameter_type(one["schema"], document), one["description"]) for one in chosen]
+    rows = [
+        (one["name"], _parameter_type(one["schema"], document) + ", required" * one["required"], one["description"])
+        for one in chosen
+    ]
     return _TABLE.format("parameter", "takes") + _rows(rows)
 
 
