@@ -8,12 +8,23 @@ class VmsizesError(Exception):
 
 
 class NotFound(VmsizesError):
-    """The catalog has nothing of this kind and name; `suggestions` are the nearest names, `hint` says what it is."""
+    """The catalog has nothing of this kind and name; `suggestions` are the nearest names, `hint` says what it is.
+
+    `others` are errors of the same kind about further names.
+    """
+
+    others: "tuple[NotFound, ...]" = ()
 
     def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...] = (), hint: str = "") -> None:
         self.kind, self.name, self.suggestions = kind, name, suggestions
         advice = f"Did you mean {' or '.join(suggestions)}?" if suggestions else hint
+        self.advice = advice.replace("Did you", "did you", 1).rstrip(".")
         super().__init__(f"There is no {kind} named {name!r}. {advice}".rstrip())
+
+    def of_value(self, where: str) -> str:
+        """Return the same as the phrase that follows `name=value: `; `where` says what lists the names."""
+        more = (part for other in self.others for part in (f"none is named {other.name!r}", other.advice))
+        return "; ".join(filter(None, (f"no such {self.kind}", self.advice, *more, where))).replace("?;", "?")
 
 
 class BadQuery(VmsizesError):

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
+from app.catalog.names import as_written
 from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import neighbours_query
@@ -47,7 +48,8 @@ def compare(catalog: Catalog, search: CompareSearch) -> ComparisonOut:
     keys = _find_keys(catalog, "size", search.size)
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            raise BadQuery("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
+            first = as_written(search.size[keys.index(key)])
+            raise BadQuery("size", as_written(search.size[index]), f"it is the same size as {first}; name it once")
     base = _find_keys(catalog, "baseline", (search.baseline,))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
@@ -93,7 +95,7 @@ def _find_keys(catalog: Catalog, field: str, names: tuple[str, ...]) -> tuple[st
     try:
         return get_size_keys(catalog, names, catalog.snapshot.series)
     except NotFound as unknown:
-        raise BadQuery(field, unknown.name, f"{unknown} GET /sizes lists them.") from None
+        raise BadQuery(field, unknown.name, unknown.of_value("GET /sizes lists them")) from None
 
 
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}

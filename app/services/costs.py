@@ -189,7 +189,7 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     (size,) = find_size_details(catalog, (key,), search)
     name, provider = size.row["name"], size.row["provider"]
     if search.disk and provider != AZURE.id:
-        clouds = f"is a managed disk of {AZURE.name}, and {name} is a size of {PROVIDERS[provider].name}"
+        clouds = f"managed disks are of {AZURE.name}, and {name} is a size of {PROVIDERS[provider].name}"
         raise BadQuery("disk", search.disk[0], clouds)
     day = search.as_of or catalog.today
     rate = find_exchange_rate(catalog, search.currency, day)

@@ -131,7 +131,7 @@ def test_filters_choose_events(api: httpx.Client, params: dict[str, Any], found:
     [
         ({"since": "yesterday"}, "must be the number of a revision, or a date"),
         ({"since": "2026-13-01"}, "must be the number of a revision, or a date"),
-        ({"size": "x2"}, "There is no size named 'x2'"),
+        ({"size": "x2"}, "size=x2: no such size; GET /sizes lists them"),
         ({"region": "eastsu"}, "did you mean eastus?"),
         ({"kind": "price"}, "kind"),
         ({"min_percent": "-1"}, "min_percent"),

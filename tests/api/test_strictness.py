@@ -65,7 +65,7 @@ def test_a_misspelt_parameter_is_told_the_nearest(client: httpx.Client) -> None:
         ("/sizes", "sort=colour", "`errors` lists what is allowed"),
         ("/sizes", "region=westeurop", "did you mean westeurope?"),
         ("/sizes", "available_in=mars", "no such region"),
-        ("/sizes", "series=nope", "There is no series named 'nope'"),
+        ("/sizes", "series=nope", "series=nope: no such series; GET /series lists them"),
         ("/sizes", "os=beos", "os=beos"),
         ("/sizes", "status=old", "status"),
         ("/sizes", "infiniband=perhaps", "infiniband=perhaps"),

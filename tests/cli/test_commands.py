@@ -590,7 +590,7 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
     [
         (("similar", "nd40rs_v3"), EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
         (("compare", "nd40rs_v2"), EXIT_USAGE, "SIZES=nd40rs_v2: at least 2"),
-        (("compare", "nd40rs_v2", "nd40rs_v3"), EXIT_USAGE, "Did you mean Standard_ND40rs_v2"),
+        (("compare", "nd40rs_v2", "nd40rs_v3"), EXIT_USAGE, "did you mean Standard_ND40rs_v2"),
         (("compare", "nd40rs_v2", "ND40rs_v2"), EXIT_USAGE, "is the same size as"),
         (("similar", "nd40rs_v2", "--region", "mars"), EXIT_USAGE, "no such region"),
     ],

@@ -88,7 +88,7 @@ def test_the_count_beside_a_filter_is_what_it_finds(client: httpx.Client) -> Non
     [
         ("field=max_nic", "no such field; did you mean max_nics?"),
         ("source=wikipedia", "“wikipedia”: no such source"),
-        ("series=nd_h1000", "There is no series named 'nd_h1000'"),
+        ("series=nd_h1000", "“nd_h1000”: no such series"),
         ("subject=nd40rs_v9", "no size, series or GPU has this name"),
     ],
 )

@@ -346,7 +346,7 @@ def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
             sizes[index] = size_key(name)  # of a size that is gone
             ((was_there,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": sizes[index]}))
             if not was_there:
-                raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
+                raise BadQuery("size", unknown.name, unknown.of_value("GET /sizes lists them")) from None
     return filters.model_copy(
         update={
             "size": tuple(sizes),

@@ -159,9 +159,8 @@ def _conditions(catalog: Catalog, filters: DisputeFilter) -> dict[str, ColumnEle
     if filters.source is not None:
         source_ids = catalog.session.execute(select(SOURCE.c.id)).scalars().all()
         if filters.source not in source_ids:
-            hint = did_you_mean(nearest(filters.source, source_ids))
-            detail = f"no such source{hint and f'; {hint}'}. GET /sources lists them."
-            raise BadQuery("source", filters.source, detail)
+            hint = did_you_mean(nearest(filters.source, source_ids), " ")
+            raise BadQuery("source", filters.source, f"no such source; {hint}GET /sources lists them")
         other = FACT.alias("of_source")
         conditions["source"] = (
             select(other.c.line).where(_same_figure(other.c), other.c.source_id == filters.source).exists()

@@ -74,8 +74,10 @@ def get_size_keys(reader: Reader, names: Sequence[str], series: Mapping[str, str
             unknown.append(_no_size(reader, as_written(name), keys[0], series))
         size_keys += meant
     if unknown:
-        unknown[0].args = (" ".join(map(str, unknown)),)  # the first is about its name, and says what else is unknown
-        raise unknown[0]
+        first, *others = unknown
+        first.args = (" ".join(map(str, unknown)),)  # the first is about its name, and says what else is unknown
+        first.others = tuple(others)
+        raise first
     return tuple(size_keys)
 
 
@@ -163,7 +165,7 @@ def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, .
     try:
         return get_series_ids(ids, names)
     except NotFound as unknown:
-        raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
+        raise BadQuery("series", unknown.name, unknown.of_value("GET /series lists them")) from None
 
 
 def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Iterable[str]) -> None:

@@ -386,7 +386,7 @@ def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
     try:
         keys = get_size_keys(catalog, filters.size, catalog.snapshot.series) if filters.size else ()
     except NotFound as unknown:
-        raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
+        raise BadQuery("size", unknown.name, unknown.of_value("GET /sizes lists them")) from None
     gpus = resolve_gpus(catalog.snapshot.gpus, filters.gpu)
     series = resolve_series(catalog.snapshot.series, filters.series)
     return filters.model_copy(update={"size": keys, "series": series, "gpu": gpus})

@@ -398,7 +398,7 @@ def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing
         try:
             (values["size_key"],) = get_size_keys(catalog, (search.size,), catalog.snapshot.series)
         except NotFound as unknown:
-            raise BadQuery("size", search.size, f"{unknown} GET /sizes lists them.") from None
+            raise BadQuery("size", search.size, unknown.of_value("GET /sizes lists them")) from None
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
     return read_list(catalog, _refused_prices(tuple(values)), values, search, identity=identity).without("size_key")
 
