@@ -28,6 +28,12 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 _UNAUTHORIZED, _TOO_MANY = 401, 429
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="vmsizes"'}
+_REFUSALS = (
+    "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+    "The API key that was sent is not valid here.",
+    "Two API keys that differ were sent: send one, as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+)
+"""What is said of no key, of one that is not valid, and of several."""
 _POLICY = "default"
 
 MAX_CLIENTS = 50_000
@@ -36,8 +42,8 @@ MAX_CLIENTS = 50_000
 _IPV6_NETWORK_BITS = 64
 
 
-def presented_key(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if there is none, or several that differ."""
+def presented_keys(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
+    """Return the keys in `Authorization: Bearer` and `X-API-Key`; several that differ are none."""
     keys = set()
     for name, value in headers:
         if name == b"x-api-key":
@@ -46,7 +52,7 @@ def presented_key(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
             scheme, _, credentials = value.strip().partition(b" ")
             if scheme.lower() == b"bearer":
                 keys.add(credentials.strip())
-    return keys.pop() if len(keys) == 1 else None
+    return keys - {b""}
 
 
 def client_network(host: str | None) -> str:
@@ -143,8 +149,8 @@ class AccessMiddleware:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
-        presented = presented_key(scope["headers"]) if self._keys else None
-        key = find_api_key(presented, self._keys) if presented is not None else None
+        presented = presented_keys(scope["headers"]) if self._keys else set()
+        key = find_api_key(next(iter(presented)), self._keys) if len(presented) == 1 else None
         if key is not None:
             scope[HOLDER] = key.name
         # A wrong key is counted by address, so that guessing is limited, too.
@@ -163,7 +169,7 @@ class AccessMiddleware:
         parsed = parse_headers(scope["headers"])
         scope[REQUEST_ID] = resolve_request_id(parsed)
 
-        detail = "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+        detail = _REFUSALS[min(len(presented_keys(scope["headers"])), 2)]  # no key is repeated, as a log may keep it
         if status == _TOO_MANY and self._limiter is not None:
             allowed = f"{self._limiter.requests:,} requests in {self._limiter.window_seconds:,} s"
             detail = f"You may send {allowed}; Retry-After says when the next one is served."

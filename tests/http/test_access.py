@@ -39,6 +39,9 @@ def bearer(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
+TWO_KEYS = "Two API keys that differ were sent: send one, as `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+
+
 def test_without_keys_and_limits_nothing_is_installed(database_url: str) -> None:
     assert isinstance(create_service(Settings(_env_file=None, database_url=database_url)), CacheMiddleware)
 
@@ -49,8 +52,17 @@ def test_a_request_with_a_key_is_served_and_one_without_is_told_how_to_send_it(s
     with serving(seeded_url, api_keys=KEY, api_keys_file=file) as client:
         for headers in (bearer(KEY), bearer(OTHER), {"x-api-key": KEY}, {"authorization": f"bearer  {OTHER}"}):
             assert client.get("/sizes?limit=1", headers=headers).status_code == 200
-        wrong: list[dict[str, str]] = [{}, bearer("x" * 32), {"authorization": "Basic abc"}, {"x-api-key": ""}]
-        for headers in [*wrong, {**bearer(KEY), "x-api-key": OTHER}]:
+        no_keys: list[dict[str, str]] = [{}, {"authorization": "Basic abc"}, {"x-api-key": ""}]
+        not_valid: list[dict[str, str]] = [bearer("x" * 32), {"x-api-key": "y"}]
+        wrong = [
+            *((headers, EXPLANATIONS["unauthorized"].detail) for headers in no_keys),
+            *((headers, "The API key that was sent is not valid here.") for headers in not_valid),
+            (
+                {**bearer(KEY), "x-api-key": OTHER},
+                TWO_KEYS,
+            ),
+        ]
+        for headers, detail in wrong:
             for path in ("/sizes?limit=1", "/", "/docs", "/openapi.json", "/metrics", "/nothing", "/sizes.csv"):
                 refused = client.get(path, headers=headers)
                 assert refused.status_code == 401
@@ -59,7 +71,7 @@ def test_a_request_with_a_key_is_served_and_one_without_is_told_how_to_send_it(s
                 assert refused.headers["cache-control"] == "no-store"
                 assert refused.headers["x-content-type-options"] == "nosniff"
                 assert refused.json()["type"] == "/problems/unauthorized"
-                assert refused.json()["detail"] == EXPLANATIONS["unauthorized"].detail
+                assert refused.json()["detail"] == detail
                 assert refused.json()["request_id"] == refused.headers["x-request-id"]
             assert client.post("/mcp", headers=headers, json={}).status_code == 401
         assert client.head("/sizes").content == b""
