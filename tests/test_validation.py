@@ -103,12 +103,17 @@ def test_a_body_is_told_the_field_the_value_and_what_is_allowed(
     ("body", "status", "detail"),
     [
         (b'{"inference": {"concurrency": 1e400}}', 422, "inference.concurrency: expected a finite number"),
-        (b"\xff", 400, "The body is not JSON: it is not in UTF-8."),
+        (b"\xff", 400, "the body is not valid JSON: it is not in UTF-8"),
+        (b"[" * 100_000, 400, "the body is not valid JSON: it is nested too deeply"),
+        (b"[" * 20_000, 400, "the body is not valid JSON: it is nested too deeply"),
+        (b"{bad", 400, "the body is not valid JSON: Expecting property name enclosed in double quotes at character 1"),
     ],
 )
 def test_a_body_that_cannot_be_read_is_told_why(client: httpx.Client, body: bytes, status: int, detail: str) -> None:
     answer = client.post("/fit", content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["detail"]) == (status, detail)
+    (error,) = answer.json()["errors"]
+    assert (error["pointer"].startswith("/body"), error["detail"]) == (True, detail)
 
 
 @pytest.mark.parametrize("known", list_all_errors(), ids=lambda known: known["type"])

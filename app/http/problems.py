@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -77,7 +77,7 @@ class Problem(BaseModel):
     title: str = Field(description="The type in words.")
     status: int = Field(description="The HTTP status code.")
     detail: str = Field(description="What is wrong with this request, and what to do.")
-    instance: str = Field(description="The requested path.")
+    instance: str = Field(description="The requested path, after that of the public URL.")
     request_id: str = Field(description="The id of the request, as in X-Request-ID; the service's log has it, too.")
     errors: list[ProblemDetail] = Field(description="Each error; empty if the problem has no single location.")
 
@@ -97,7 +97,7 @@ def problem_response(
         "title": title,
         "status": status,
         "detail": truncate(detail, _MAX_DETAIL_CHARS),
-        "instance": truncate(_instance(request), _MAX_DETAIL_CHARS),
+        "instance": truncate(urlsplit(request.scope.get(PUBLIC_URL, "")).path + _instance(request), _MAX_DETAIL_CHARS),
         "request_id": request.scope.get(REQUEST_ID, b"").decode(),
         "errors": [{name: truncate(text, _MAX_DETAIL_CHARS // 4) for name, text in error.items()} for error in errors],
     }
@@ -176,7 +176,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
         return await _handle_domain_error(request, error.__cause__)
     status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
     detail = str(getattr(error, "detail", error))
-    sent = request.headers
+    sent, errors = request.headers, list[dict[str, str]]()
     if status in _UNROUTED and request.method == "OPTIONS" and "origin" in sent and _PREFLIGHT in sent:
         return _preflight_response(request, sent[_PREFLIGHT])
     if status == 404:  # noqa: PLR2004
@@ -192,13 +192,15 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
         detail = f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
-    elif isinstance(error.__cause__, UnicodeDecodeError):
-        detail = "The body is not JSON: it is not in UTF-8."
+    elif isinstance(error.__cause__, UnicodeDecodeError | RecursionError):  # raised while FastAPI parsed the body
+        errors = [_not_json(_UNREADABLE[type(error.__cause__)])]
+        detail = errors[0]["detail"]
     elif isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
         status, detail = 408, "The rest of the body did not arrive."
-    return problem_response(request, status_problem(status), detail, headers=headers)
+    return problem_response(request, status_problem(status), detail, errors, headers=headers)
 
 
+_UNREADABLE = {UnicodeDecodeError: "it is not in UTF-8", RecursionError: "it is nested too deeply"}
 _UNROUTED = {404, 405}
 _PREFLIGHT = "access-control-request-method"
 
@@ -265,7 +267,7 @@ def _to_detail(error: dict[str, Any]) -> dict[str, str]:
     """Return an error of pydantic as field, value and what is allowed."""
     if error["type"] == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
-        return {"pointer": "/body", "detail": f"the body is not valid JSON: {why} at character {error['loc'][-1]}"}
+        return _not_json(f"{why} at character {error['loc'][-1]}")
     loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
     pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
     field = field_path(loc[1:])
@@ -277,6 +279,10 @@ def _to_detail(error: dict[str, Any]) -> dict[str, str]:
     else:
         detail = ("" if error["type"] == "contradiction" else "the body: ") + explain(error)
     return {"pointer": pointer, "detail": detail}
+
+
+def _not_json(why: str) -> dict[str, str]:
+    return {"pointer": "/body", "detail": f"the body is not valid JSON: {why}"}
 
 
 class Explanation(NamedTuple):
@@ -303,7 +309,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "cursor=abc: use next_cursor as it was returned, with the same filters and order",
     ),
     "unauthorized": Explanation(
-        "Whoever runs the service has set API keys, and the request has none of them, or two that differ.",
+        "Whoever runs the service has set API keys, and the request has none, a wrong one, or two that differ.",
         "Send your key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; whoever runs the service gives you one.",
         "GET /sizes",
         "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",

@@ -30,6 +30,12 @@ def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
     service.app.state.engine.dispose()
 
 
+def test_the_instance_of_a_problem_leads_to_what_was_asked_behind_a_prefix(prefixed: httpx.Client) -> None:
+    problem = prefixed.get("/sizes/nope").json()
+    assert urljoin(f"{PUBLIC}/sizes/nope", problem["instance"]) == f"{PUBLIC}/sizes/nope"
+    assert problem["type"] == f"{PUBLIC}/problems/not-found"
+
+
 def links_of(page: str) -> list[str]:
     """Return the links of a page, one of each kind of size page."""
     links = dict.fromkeys(unescape(link) for link in re.findall(r'href="([^"#]+)"', page))
