@@ -3,6 +3,7 @@
 import ast
 import csv
 import io
+import json
 import re
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass
@@ -120,6 +121,19 @@ def test_the_api_page_has_every_endpoint_with_its_parameters_and_no_other(client
         for method, operation in operations.items()
     }
     assert documented_params == served_params
+
+
+def test_the_api_page_has_every_endpoint_whose_answer_says_where_prices_are_known_and_no_other() -> None:
+    document = json.loads(read(DOCS / "openapi.json"))
+    with_note = set()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            (content,) = operation["responses"]["200"]["content"].values()
+            schema = document["components"]["schemas"].get(content["schema"].get("$ref", "").rpartition("/")[2], {})
+            if "no_price" in schema.get("properties", {}):
+                with_note.add(f"{method.upper()} {path}")
+    prose = sections(read(DOCS / "api.md"))["Where prices are known"].partition("```")[0]
+    assert set(re.findall(r"`((?:GET|POST) [^`]+)`", prose)) == with_note
 
 
 def codes_in(*paths: Path | str) -> set[str]:
