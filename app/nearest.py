@@ -143,8 +143,8 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
     bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)
     meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
-    alike = [one for one in names if not any(_only_in(*pair, written, one) for pair in _OPPOSITES)]
-    return tuple(one for one in meant if one in alike or "=" in one)[:1] or closest_spellings(name, alike)
+    alike = [other for other in names if not any(_only_in(*pair, written, other) for pair in _OPPOSITES)]
+    return tuple(text for text in meant if text in alike or "=" in text)[:1] or closest_spellings(name, alike)
 
 
 def _only_in(word: str, opposite: str, written: str, candidate: str) -> bool:

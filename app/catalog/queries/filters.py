@@ -306,7 +306,7 @@ def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> Non
             column, _, direction = name.replace(":", " ").lower().partition(" ")
             sign = "-" * (key.startswith("-") or direction == "desc")
             meant = nearest(column if direction in ("asc", "desc") else name, allowed)
-            hint = did_you_mean([f"{sign}{one}" for one in ([column] if column in allowed else meant)], " ")
+            hint = did_you_mean([f"{sign}{other}" for other in ([column] if column in allowed else meant)], " ")
             raise BadQuery("sort", key, f"{hint}allowed are {', '.join(allowed)}, each also with -")
 
 
