@@ -78,7 +78,7 @@ def save_prices(engine: Engine, made: PriceFiles) -> None:
     """Write prices as an ingest does; raises RuntimeError where it counts another number."""
     subjects = SubjectKeys(aliases={}, series_ids={})
     with write_session(engine) as session, temporary_tables(session, STAGED_PRICE):
-        staging = PriceStaging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
+        staging = PriceStaging(subjects=subjects, regions=dict.fromkeys(REGIONS, "azure"), progress=no_progress)
         stage_prices(session, made.prices, staging)
         change, _ = merge_prices(session, staging, TODAY)
     if change.added != len(made.rows):

@@ -19,7 +19,7 @@ from app.catalog.store.revisions import compute_digest
 from app.db.engines import read_session as reads
 from app.errors import BadData
 from app.ingest.run import IngestOutcome, ingest
-from tests.factories import NOW, price, price_list, reading, size, source, statement
+from tests.factories import NOW, price, price_list, reading, region, size, source, statement
 
 THIRD = source("notes", kind="third_party", on=None)
 
@@ -232,6 +232,49 @@ def test_of_two_prices_for_one_day_the_first_is_kept_and_the_other_reported(engi
     assert [str(report) for report in outcome.summary.reports] == [
         "prices.csv:9: column 'usd_per_hour': is another price for the same size, region and day; 1 is kept (cell '2')"
     ]
+
+
+def of_two_clouds(engine: Engine) -> None:
+    """Ingest a size and a region of Azure, and a size and a region of AWS."""
+    of_vendors = [replace(source(by), publisher=by) for by in ("Microsoft", "AWS")]
+    sizes = (*size("Standard_X1", by="Microsoft", vcpus=4), *size("m9.large", by="AWS", vcpus=4))
+    regions = (region("eastus"), replace(region("us-east-1"), provider="aws"))
+    ingest_reading(engine, replace(reading(sizes, sources=of_vendors), regions=regions))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "refusal"),
+    [
+        ("x1", "us-east-1", "'us-east-1': is a region of AWS, and x1 a size of Azure"),
+        ("m9.large", "eastus", "'eastus': is a region of Azure, and m9.large a size of AWS"),
+    ],
+)
+def test_a_price_of_a_size_in_a_region_of_another_provider_is_refused(
+    engine: Engine, name: str, place: str, refusal: str
+) -> None:
+    of_two_clouds(engine)
+    right = [price("X1", "1"), price("m9.large", "1", region="us-east-1", line=3)]
+    with pytest.raises(BadData) as caught:
+        ingest_reading(engine, reading(prices=(*right, price(name, "0.01", region=place, line=4))))
+    assert str(caught.value) == f"prices.csv:4: column 'region': {refusal}"
+    assert count(engine, Price) == 0
+
+
+@pytest.mark.first_database
+def test_a_price_of_another_provider_is_refused_together_with_its_size(engine: Engine) -> None:
+    by, regions = replace(source("AWS"), publisher="AWS"), (region(), replace(region("us-east-1"), provider="aws"))
+    both = reading(size("m9.large", by="AWS", vcpus=4), sources=[by], prices=(price("m9.large", "1"),))
+    with pytest.raises(BadData, match=r"m9\.large a size of AWS"):
+        ingest_reading(engine, replace(both, regions=regions))
+
+
+@pytest.mark.first_database
+def test_a_size_that_no_provider_describes_is_that_of_its_prices(engine: Engine) -> None:
+    of_two_clouds(engine)
+    ingest_reading(engine, reading(prices=(price("m10.large", "1", region="us-east-1"),)))
+    ingest_reading(engine, reading(prices=(price("m10.large", "2", region="us-east-1"), price("Y1", "1"))))
+    with pytest.raises(BadData, match="'us-east-1': is a region of AWS, and Y1 a size of Azure"):
+        ingest_reading(engine, reading(prices=(price("Y1", "1", region="us-east-1"),)))
 
 
 @pytest.mark.first_database

@@ -119,9 +119,8 @@ class EveryObservation:
 
 
 def take(session: Session, observed: Observed, today: date) -> None:
-    staging = PriceStaging(
-        subjects=SubjectKeys(aliases={}, series_ids={}), regions=frozenset(REGIONS), progress=no_progress
-    )
+    regions = dict.fromkeys(REGIONS, "azure")
+    staging = PriceStaging(subjects=SubjectKeys(aliases={}, series_ids={}), regions=regions, progress=no_progress)
     with temporary_tables(session, STAGED_PRICE, *RUN_TABLES):
         stage_prices(session, observed.to_prices(), staging)
         merge_lists(session, staging, today)

@@ -231,6 +231,23 @@ def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, Tabl
     return {"size": save_rows(session, Size, [derive_size(key, {}, [by], {}, []) for key, by in new.items()])}
 
 
+def load_size_providers(session: Session) -> tuple[dict[str, str], frozenset[str]]:
+    """Load the provider of each size, by key, and the keys of those whose provider a source states.
+
+    Of the others it is the default: their sources are of publishers of no provider, such as price lists of your own.
+    """
+    size, source = table_of(Size).c, table_of(Source).c
+    query = select(size.key, size.provider, source.publisher)
+    rows = session.execute(query.outerjoin_from(table_of(Size), table_of(Source), source.id == size.source_id)).all()
+    by_default = (
+        row.key
+        for row in rows
+        if row.provider == DEFAULT_PROVIDER.id and row.publisher not in DEFAULT_PROVIDER.publishers
+    )
+    providers = {row.key: row.provider for row in rows}
+    return providers, frozenset(providers.keys() - {*by_default})
+
+
 def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
     """Load the keys of sizes by alias and of series by name: the stored ones, and those of a reading.
 

@@ -54,6 +54,7 @@ from app.catalog.store.prices import (
     PRICE,
     STAGED_PRICE,
     PriceStaging,
+    check_placements,
     merge_aliases,
     merge_prices,
     stage_prices,
@@ -137,7 +138,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             restore_refused(session)
         prices = PriceStaging(
             subjects=subjects,
-            regions=frozenset(_load_column(session, Region, "code")).union(region.code for region in reading.regions),
+            regions=_load_region_providers(session) | {region.code: region.provider for region in reading.regions},
             progress=progress,
             known_sizes=known_sizes,
         )
@@ -145,6 +146,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         dropped, dropped_checksum = drop_prices_of_files(session, reading.prices)
         progress("facts", None)
         _save_rows(session, reading, subjects, prices, summary)
+        check_placements(session, prices)
         merged = merge_aliases(session, subjects)
         summary.changes["size"] += merged
         progress("writing prices", None, prices.rows)
@@ -294,6 +296,11 @@ def _check_model_names(session: Session, reading: Reading) -> None:
 
 def _load_column(session: Session, model: type[SQLModel], column: str) -> set[str]:
     return set(session.execute(select(table_of(model).c[column])).scalars())
+
+
+def _load_region_providers(session: Session) -> dict[str, str]:
+    region = table_of(Region).c
+    return {row.code: row.provider for row in session.execute(select(region.code, region.provider))}
 
 
 def _check_aliases(session: Session, reading: Reading, subjects: SubjectKeys, known_sizes: Mapping[str, str]) -> None:

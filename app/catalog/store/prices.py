@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import count
 from operator import lt
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Column, Date, RowMapping, and_, delete, exists, func, insert, literal, select, true
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of, to_usd_text
-from app.catalog.models import Offer, Price, PriceFile, Size, SizeJson
+from app.catalog.models import Offer, Price, PriceFile, Region, Size, SizeJson
 from app.catalog.names import explain_unknown_region, explain_unknown_size, size_key
+from app.catalog.providers import PROVIDERS
 from app.catalog.readings import PriceBlock, PriceList, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
+from app.catalog.store.facts import load_size_providers
 from app.catalog.store.listed import move_availability
 from app.catalog.store.revisions import TableChecksum, checksum_of, compute_checksum, content_columns, select_canonical
 from app.catalog.store.upsert import Columns, TableChange, bulk_load, execute_count, same_key, temporary_table, upsert
@@ -42,17 +44,29 @@ STAGED_PRICE = temporary_table(
 _CONTENT_COLUMNS = tuple(column.name for column in content_columns(PRICE))
 
 
+class Placement(NamedTuple):
+    """The first price of a size in the regions of a provider: the names of both, and where they stand."""
+
+    size: str
+    region: str
+    file: str
+    line: int
+
+
 @dataclass(slots=True, kw_only=True)
 class PriceStaging:
     """Checks prices while they are staged, and collects what the rest of the ingest needs of them."""
 
     subjects: SubjectKeys
-    regions: frozenset[str]
+    regions: Mapping[str, str]
+    """The provider of each region that is known, by code."""
     progress: Progress
     known_sizes: Mapping[str, str] = field(default_factory=dict)
     """The names of known sizes by key, for lists that may not add sizes."""
     first_spellings: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the key of each size without an alias: its name in the first price, and the source of that price."""
+    placements: dict[tuple[str, str], Placement] = field(default_factory=dict)
+    """The first price of each size in regions of each provider, by the key of the size and the provider."""
     sources: set[str] = field(default_factory=set)
     rows: int = 0
     in_order: bool = True
@@ -81,12 +95,13 @@ class PriceStaging:
             self.lists.append((first, self.rows, price_list))
 
     def _columns(self, price_list: PriceList, block: PriceBlock) -> Columns:
-        if unknown := set(block.region) - self.regions:
+        if unknown := set(block.region) - self.regions.keys():
             line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
             detail = explain_unknown_region(region, self.regions)
             raise BadData(detail, file=price_list.file, line=line, column="region")
         self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
+        self._note_placements(price_list, block, keys)
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, block.source, strict=True)]
         if self.in_order:
             self.in_order = all(map(lt, (self._last, *of_each), of_each))
@@ -103,6 +118,15 @@ class PriceStaging:
             written = by_name | {"seen_until": block.valid_from, "approximate_date": map(int, block.approximate_date)}
             self.checksum += checksum_of([*zip(*(written[name] for name in _CONTENT_COLUMNS), strict=True)])
         return [by_name[column.name] for column in STAGED_PRICE.columns]
+
+    def _note_placements(self, price_list: PriceList, block: PriceBlock, keys: Sequence[str]) -> None:
+        """Keep where each size is priced, by provider; whose size it is, is known once facts are resolved."""
+        pairs = [*zip(keys, map(self.regions.__getitem__, block.region), strict=True)]
+        for pair in dict.fromkeys(pairs):
+            if pair not in self.placements:
+                first = pairs.index(pair)
+                place = Placement(block.size[first], block.region[first], price_list.file, block.line[first])
+                self.placements[pair] = place
 
     def _resolve_sizes(self, price_list: PriceList, block: PriceBlock) -> None:
         """Find the key of each name that is new in this ingest; raises BadData for a size that must be known."""
@@ -138,6 +162,27 @@ def stage_prices(session: Session, prices: Sequence[PriceList], staging: PriceSt
         staging.checksum = TableChecksum()
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
     return [] if staging.in_order else _drop_duplicates(session, staging)
+
+
+def check_placements(session: Session, staging: PriceStaging) -> None:
+    """Check that no size is priced in a region of another provider; sizes must be written, prices not yet.
+
+    A size that no source of a provider describes may be of any, so it is of that in whose regions it has prices. Raises
+    BadData for the first price that is elsewhere.
+    """
+    providers, stated = load_size_providers(session)
+    for (key, provider), place in staging.placements.items():
+        own = providers[key]
+        if provider != own and (key in stated or (key, own) in staging.placements or _has_price_of(session, key, own)):
+            detail = f"{place.region!r}: is a region of {PROVIDERS[provider].name}, and {place.size} a size of"
+            raise BadData(f"{detail} {PROVIDERS[own].name}", file=place.file, line=place.line, column="region")
+
+
+def _has_price_of(session: Session, key: str, provider: str) -> bool:
+    """Return whether a size has a stored price in a region of a provider."""
+    region = table_of(Region).c
+    there = PRICE.c.region.in_(select(region.code).where(region.provider == provider))
+    return bool(session.execute(select(exists().where(PRICE.c.size_key == key, there))).scalar_one())
 
 
 def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:

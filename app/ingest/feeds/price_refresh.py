@@ -19,7 +19,7 @@ from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Availability, Series, Size
 from app.catalog.names import closest_regions, explain_unknown_region, region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
-from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.facts import load_size_providers, load_subject_keys
 from app.db.engines import read_session
 from app.errors import BadData, BadQuery
 from app.ingest.feeds.fetching import FetchedLists, PriceApi, PriceFeed, fetch_lists, saved_files
@@ -46,12 +46,18 @@ _BLOCK = 1_000
 class KnownNames:
     """The regions and sizes of the catalog: codes, and keys, which `identify` returns for any name of a size.
 
-    Prices of other sizes are not taken; None for `sizes` takes any.
+    Prices of other sizes are not taken; None for `sizes` takes any but those of `other_providers`.
     """
 
     regions: Collection[str]
     sizes: Collection[str] | None
+    other_providers: Collection[str] = ()
     identify: Callable[[str], str]
+
+    def has(self, size: str) -> bool:
+        """Return whether a size in any spelling is one whose prices are taken."""
+        key = self.identify(size)
+        return key not in self.other_providers and (self.sizes is None or key in self.sizes)
 
     def price_key(self, price: MeterPrice | HeldPrice) -> PriceKey:
         """Return what a price is of."""
@@ -71,8 +77,8 @@ class RefusedRegion:
 class PriceRefresh:
     """What a refresh of prices found: the lists to take, the regions that are refused, and counts over all items.
 
-    `unmatched` counts the prices of each name that is no size of the catalog: they are not taken. Nor are those in
-    `held`, which jumped.
+    `unmatched` counts the prices of each name that is no size of the catalog, or one of another provider: they are not
+    taken. Nor are those in `held`, which jumped.
     """
 
     api: PriceApi
@@ -109,9 +115,15 @@ def run_price_refresh(
     api, progress = feed.api, options.get("progress", no_progress)
     with read_session(engine) as session:
         codes, identify = load_region_codes(session, api.provider), load_subject_keys(session, Reading()).size_key
-        sizes = None if feed.new_sizes else frozenset(session.execute(select(table_of(Size).c.key)).scalars())
+        providers, stated = load_size_providers(session)
         specs = () if api.by_region else [*_load_specs(session, api.provider)]
-    known_names, regions = KnownNames(regions=codes, sizes=sizes, identify=identify), _find_regions(feed.regions, codes)
+    known_names = KnownNames(
+        regions=codes,
+        sizes=None if feed.new_sizes else providers.keys(),
+        other_providers={key for key in stated if providers[key] != api.provider},
+        identify=identify,
+    )
+    regions = _find_regions(feed.regions, codes)
     scope = ReadScope(
         source_id=api.source_id,
         day=day,
@@ -216,9 +228,7 @@ def refresh_prices(
     """
     refresh, list_before, held = PriceRefresh(api=feed.api, day=day), _in_step(previous), load_held(feed.held)
     for every in fetched:
-        unmatched: Counter[str] = Counter()  # names of no size of the catalog
-        if names.sizes is not None:
-            unmatched.update(price.size for price in every.prices if names.identify(price.size) not in names.sizes)
+        unmatched = Counter(price.size for price in every.prices if not names.has(price.size))
         refresh.unmatched += unmatched
         listed = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -496,6 +497,20 @@ def test_names_that_only_prices_have_are_unmatched_until_new_sizes_are_taken(eng
         assert outcome.summary.changes["size"].added == 2
         found, _ = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1), regions=["eastus"])
         assert (found.prices, found.unmatched) == (32, {})
+
+
+@pytest.mark.first_database
+def test_a_name_of_another_providers_size_is_unmatched_also_where_new_sizes_are_taken(
+    engine: Engine, tmp_path: Path
+) -> None:
+    of_aws = replace(source("aws"), publisher="AWS")
+    ingest(engine, Reading(sources=(of_aws,), facts=size("Standard_M9_v1", vcpus=4, by="aws")), now=NOW)
+    items = [one for name in ("Standard_B2als_v2", "Standard_M9_v1") for one in in_region("eastus", size=name)]
+    with serving(FakeApi(items={"eastus": items}, page_size=100)) as api:
+        for new_sizes in (False, True):
+            found, outcome = refresh(engine, tmp_path, api, regions=["eastus"], new_sizes=new_sizes)
+            assert (found.prices, found.unmatched) == (8, {"Standard_M9_v1": 8})
+            assert outcome is not None
 
 
 @pytest.mark.one_database  # refused before anything is written
