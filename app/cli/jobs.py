@@ -160,6 +160,11 @@ def print_outcome(outcome: "IngestOutcome", *, as_json: bool) -> None:
             f"{plural(number, 'Linux price')} equal the Windows price there: right with the Azure Hybrid Benefit only."
         )
         get_console("err").print(f"[yellow]note:[/] {text}", highlight=False, soft_wrap=True)
+    if number := outcome.summary.undated_spot_prices:
+        text = (
+            f"{plural(number, 'spot price')} without a day: kept, but no offers; add a column valid_from (YYYY-MM-DD)."
+        )
+        get_console("err").print(f"[yellow]note:[/] {text}", highlight=False, soft_wrap=True)
     context.log_result("ingested", outcome_json(outcome))
     if as_json:
         print_json(outcome_json(outcome))
@@ -178,6 +183,7 @@ def outcome_json(outcome: "IngestOutcome") -> dict[str, object]:
         "written": outcome.written,
         "reports": len(outcome.summary.reports),
         "linux_at_windows_price": outcome.summary.linux_at_windows_price,
+        "undated_spot_prices": outcome.summary.undated_spot_prices,
         "refused_prices": [
             {"source": source, "rule": rule, "prices": number}
             for (source, rule), number in sorted(outcome.summary.refused.items())

@@ -658,6 +658,25 @@ PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,sourc
 LISTED = "id,title,publisher,kind,url,published_on\nmy-list,My list,Me,third_party,https://example.org,2026-08-15\n"
 
 
+@pytest.mark.one_database
+def test_an_ingest_says_how_many_spot_prices_have_no_day(
+    run: Run, database_url: str, engine: Engine, tmp_path: Path
+) -> None:
+    ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
+    path = tmp_path / "acme.csv"
+    path.write_text(
+        "size,region,purchase,usd_per_hour\nX1,eastus,spot,0.1\nX1,eastus,on_demand,0.5\n", encoding="utf-8"
+    )
+    for arguments in (("--dry-run",), (), ("--json",)):
+        done = run(database_url, "ingest", "prices", str(path), *arguments)
+        expected = "note: 1 spot price without a day: kept, but no offers; add a column valid_from (YYYY-MM-DD)."
+        assert (done.returncode, expected in done.stderr.replace("\n", " ")) == (0, True), done.stderr
+    assert json.loads(done.stdout)["undated_spot_prices"] == 1
+    path.write_text("size,region,purchase,usd_per_hour,valid_from\nX1,eastus,spot,0.1,2026-08-30\n", encoding="utf-8")
+    dated = run(database_url, "ingest", "prices", str(path), "--json")
+    assert (json.loads(dated.stdout)["undated_spot_prices"], "valid_from" in dated.stderr) == (0, False)
+
+
 @pytest.mark.takes_seconds
 def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, database_url: str, tmp_path: Path) -> None:
     engine = make_engine(database_url)

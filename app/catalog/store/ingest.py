@@ -85,7 +85,8 @@ class IngestSummary:
     `sources` are the ids that the reading cites, `moved_sources` those whose URL changed. `checksums` are of the tables
     that need not be read again for the digest, by signature; `checksum_changes` are what resolving some of the facts
     changed in those of whole tables, by name. `refused` counts newly refused prices by source and rule.
-    `linux_at_windows_price` counts new Linux prices of unchecked lists that equal the Windows price.
+    `linux_at_windows_price` counts new Linux prices of unchecked lists that equal the Windows price,
+    `undated_spot_prices` the spot prices of such lists that are no offers, since their day is a guess.
     `events` is the number of change events; None where there was nothing to compare with: the catalog was empty, or its
     offers not derived.
     """
@@ -98,6 +99,7 @@ class IngestSummary:
     checksum_changes: Mapping[str, TableChecksum] = field(default_factory=dict)
     refused: Mapping[tuple[str, str], int] = field(default_factory=dict)
     linux_at_windows_price: int = 0
+    undated_spot_prices: int = 0
     events: int | None = None
 
     @property
@@ -143,6 +145,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             known_sizes=known_sizes,
         )
         summary.reports += stage_prices(session, reading.prices, prices)
+        own_undated = (rows for source, rows in prices.undated_spot.items() if source not in retail)
+        summary.undated_spot_prices = sum(own_undated)
         dropped, dropped_checksum = drop_prices_of_files(session, reading.prices)
         progress("facts", None)
         _save_rows(session, reading, subjects, prices, summary)

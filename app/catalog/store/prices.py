@@ -5,6 +5,7 @@ that differ by statements over whole tables. Between the two the caller adds the
 belongs to sources with complete lists is left to `app.catalog.store.price_runs`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -68,6 +69,8 @@ class PriceStaging:
     placements: dict[tuple[str, str], Placement] = field(default_factory=dict)
     """The first price of each size in regions of each provider, by the key of the size and the provider."""
     sources: set[str] = field(default_factory=set)
+    undated_spot: Counter[str] = field(default_factory=Counter)
+    """How many spot prices without an exact day each source has, which are no offers."""
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
@@ -102,6 +105,9 @@ class PriceStaging:
         self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         self._note_placements(price_list, block, keys)
+        if True in block.approximate_date:
+            rows = zip(block.source, block.purchase, block.approximate_date, strict=True)
+            self.undated_spot.update(source for source, purchase, is_guess in rows if is_guess and purchase == "spot")
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, block.source, strict=True)]
         if self.in_order:
             self.in_order = all(map(lt, (self._last, *of_each), of_each))
