@@ -276,7 +276,7 @@ def _place(price: ListedPrice) -> str:
 def find_unusual(nano_usd: Mapping[str, int]) -> Mapping[str, int]:
     """Return the regions whose price of an offer is unusual, each with the median over all regions, nano-dollars.
 
-    The median of an even number of prices is rounded down to a nano-dollar.
+    The median of an even number of prices is rounded to a nano-dollar, half away from zero.
     """
     if len(nano_usd) < MIN_REGIONS:
         return {}
@@ -285,4 +285,4 @@ def find_unusual(nano_usd: Mapping[str, int]) -> Mapping[str, int]:
     least, most = UNUSUAL_BELOW * twice / 2, UNUSUAL_ABOVE * twice / 2
     if least <= ordered[0] and ordered[-1] <= most:
         return {}
-    return {region: twice // 2 for region, nano in nano_usd.items() if not least <= nano <= most}
+    return {region: (twice + 1) // 2 for region, nano in nano_usd.items() if not least <= nano <= most}

@@ -166,7 +166,7 @@ def test_unusual_is_what_is_far_from_the_median_of_five_regions(amounts: list[in
     ordered = sorted(amounts)
     middle = Fraction(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2], 2)
     expected = {
-        region: int(middle)
+        region: int(middle + Fraction(1, 2))
         for region, nano in nano_usd.items()
         if len(amounts) >= 5 and (nano < Fraction(2, 5) * middle or nano > Fraction(5, 2) * middle)
     }
