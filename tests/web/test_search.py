@@ -47,6 +47,15 @@ def test_every_filter_of_the_api_is_in_the_panel(client: httpx.Client) -> None:
     assert SizesView.model_fields.keys() >= SizeSearch.model_fields.keys() - {"cursor", "fields"}
 
 
+@pytest.mark.parametrize("url", ["/", "/ui/explore"])
+def test_series_to_choose_have_their_number_of_sizes(client: httpx.Client, url: str) -> None:
+    options = get(client, url).partition('<datalist id="series-list">')[2].partition("</datalist>")[0]
+    counts = re.findall(r">(\d+) (sizes?)<", options)
+    assert len(counts) == options.count("<option")
+    assert {word for number, word in counts if number == "1"} == {"size"}
+    assert {word for number, word in counts if number != "1"} == {"sizes"}
+
+
 @pytest.mark.parametrize(
     "query",
     [
