@@ -87,25 +87,37 @@ def _disputes(facts: FactGroups) -> str:
     return _table(("figure", "accepted", "not accepted", "source", "why not"), rows)
 
 
-def _price(price: Mapping[str, Any]) -> str:
-    return f"{price['usd_per_hour']} ({price['note']})" if price["note"] else str(price["usd_per_hour"])
+def _price(price: Mapping[str, Any], newest: str) -> str:
+    """Return what is paid, in brackets what there is to say of it: the list price, notes, an earlier day."""
+    remarks = []
+    if adjustment := price["adjustment"]:
+        remarks.append(f"list {adjustment['list_usd_per_hour']}: {', '.join(adjustment['rules'])}")
+    if price["note"]:
+        remarks.append(price["note"])
+    if price["seen_until"] != newest:
+        remarks.append(f"last seen {price['seen_until']}")
+    return f"{price['usd_per_hour']} ({'; '.join(remarks)})" if remarks else str(price["usd_per_hour"])
 
 
 def _prices(regions: Sequence[RegionPriceRow]) -> str:
-    """Return a table of the prices in force with Linux, USD an hour, by region."""
+    """Return a table of the prices in force with Linux, USD an hour, by region.
+
+    Each row has the day on which its newest prices were last seen; older ones have their own.
+    """
     if not regions:
         return "No price is known."
     purchases = purchases_of(regions)
     heads = ("region", *(PURCHASE_TITLES[purchase] for purchase in purchases), "last seen")
-    rows = [
-        (
-            row.code,
-            *(_price(row.prices[purchase]) if purchase in row.prices else "unknown" for purchase in purchases),
-            max(price["seen_until"] for price in row.prices.values()),
+    rows = []
+    for row in regions:
+        newest = max(price["seen_until"] for price in row.prices.values())
+        cells = (
+            _price(row.prices[purchase], newest) if purchase in row.prices else "unknown" for purchase in purchases
         )
-        for row in regions
-    ]
-    return f"USD an hour, Linux, list prices in force today.\n\n{_table(heads, rows)}"
+        rows.append((row.code, *cells, newest))
+    is_adjusted = any(price["adjustment"] for row in regions for price in row.prices.values())
+    which = "what you pay today; `list` is the list price" if is_adjusted else "list prices in force today"
+    return f"USD an hour, Linux, {which}.\n\n{_table(heads, rows)}"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

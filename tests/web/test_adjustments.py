@@ -54,5 +54,12 @@ def test_without_rules_there_is_no_list_price(client: httpx.Client) -> None:
         assert "List price" not in text(client, url)
 
 
+def test_markdown_says_what_is_paid_and_the_list_price(adjusted: httpx.Client, client: httpx.Client) -> None:
+    paid = adjusted.get(f"/ui/sizes/{A100}.md").text
+    assert "USD an hour, Linux, what you pay today; `list` is the list price." in paid
+    assert re.search(r"^\| eastus \| 3\.23224 \(list 3\.673: EA discount\) \|", paid, re.MULTILINE), paid
+    assert "USD an hour, Linux, list prices in force today." in client.get(f"/ui/sizes/{A100}.md").text
+
+
 def test_a_history_says_that_it_is_of_list_prices(adjusted: httpx.Client) -> None:
     assert "List prices, as sources state them" in text(adjusted, f"/ui/sizes/{A100}?region=eastus")

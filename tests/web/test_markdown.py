@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.mcp.server import TOOLS
+from app.web.rendering import PURCHASE_TITLES
 
 
 def test_a_size_has_a_markdown_page_with_sources_disputes_and_prices(client: httpx.Client) -> None:
@@ -27,6 +28,21 @@ def test_every_table_has_cells_under_each_heading(client: httpx.Client, name: st
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1, table
+
+
+def test_each_price_has_the_day_on_which_it_was_last_seen(client: httpx.Client) -> None:
+    prices = client.get("/sizes/nc24ads_a100_v4/prices?os=linux&limit=500").json()["items"]
+    text = client.get("/ui/sizes/nc24ads_a100_v4.md").text.partition("## Prices")[2]
+    head, _, *lines = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|"))
+    shown = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+    earlier = 0
+    for price in prices:
+        row = shown[price["region"]]
+        cell, newest = row[PURCHASE_TITLES[price["purchase"]]], row["last seen"]
+        assert cell.startswith(f"{price['usd_per_hour']:.9f}".rstrip("0").rstrip(".")), price
+        assert cell.endswith(f"last seen {price['seen_until']})") == (price["seen_until"] < newest), (price, row)
+        earlier += price["seen_until"] < newest
+    assert earlier
 
 
 def test_markdown_is_cached_and_validated_like_a_page(client: httpx.Client) -> None:
