@@ -140,6 +140,7 @@ def _to_option(option: Mapping[str, Any], currency: str) -> dict[str, Any]:
         shown["layout"] = " ".join(f"{short}={layout[name]}" for name, short in names if layout[name] > 1) or "1 GPU"
     for purchase, cost in costs.items():
         shown[purchase] = {"usd_per_hour": cost["usd_per_hour"], "usd_per_month": cost["usd_per_month"]}
+        shown[purchase] |= tool.adjustment_of(cost)
         if (of_job := cost.get("usd_per_job")) is not None:
             shown[purchase]["usd_per_job"] = _range(of_job)
         if currency and "converted" in cost:

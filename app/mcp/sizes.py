@@ -116,8 +116,9 @@ def _check_fields(fields: Sequence[str], known: Collection[str]) -> None:
 def _to_item(item: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     """Return the fields that were asked for, else those that matter for most questions; of CPU sizes no GPU."""
     if fields:
-        return {"name": item["name"], **{name: item.get(name) for name in fields}}
-    shown = {"name": item["name"], **{name: item[name] for name in _BASIC}}
+        chosen = {"name": item["name"], **{name: item.get(name) for name in fields}}
+        return chosen | (tool.adjustment_of(item) if "usd_per_hour" in fields else {})
+    shown = {"name": item["name"], **{name: item[name] for name in _BASIC}, **tool.adjustment_of(item)}
     if item["gpu_count"] != 0:
         shown |= {name: item[name] for name in _OF_GPUS}
     if item["gpu_fraction"]:
@@ -149,7 +150,8 @@ def _found_text(page: Mapping[str, Any], search: SizeSearch) -> str:
     if first["usd_per_hour"] is not None:
         converted = first.get("converted", {"price_per_hour": first["usd_per_hour"], "currency": "USD"})
         amount = f"{converted['price_per_hour']} {converted['currency']}/h"
-        price = f"{amount} {search.purchase} in {first['region']}, last seen {first['price_as_of']}"
+        where = f"in {first['region']}, last seen {first['price_as_of']}"
+        price = f"{amount}{tool.list_price_text(first)} {search.purchase} {where}"
         if note := price_note(first, "price_"):
             price += f" ({note})"
     name = tool.mark_unverified(first["name"], verified=first["verified"])
@@ -188,8 +190,17 @@ COMPARE_ARGUMENTS: Mapping[str, tool.Argument] = {
 }
 
 _FIRST_FIELDS = (
-    *("usd_per_hour", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "vcpus", "memory_gib"),
-    *("spot_usd_per_hour", "region", "status", "retirement_date", "usd_per_gpu_hour", "usd_per_gpu_gib_hour"),
+    *("usd_per_hour", "list_usd_per_hour", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
+    *(
+        "vcpus",
+        "memory_gib",
+        "spot_usd_per_hour",
+        "region",
+        "status",
+        "retirement_date",
+        "usd_per_gpu_hour",
+        "usd_per_gpu_gib_hour",
+    ),
     *("gpus_memory_bandwidth_gb_per_s", "gpus_bf16_tflops", "gpus_fp8_tflops", "usd_per_vcpu_hour", "nvlink"),
     *("gpu_interconnect", "network_mbps", "infiniband_gbps", "nvme_disk_gib", "temp_disk_gib", "disputed_fields"),
 )
@@ -380,7 +391,7 @@ def _ask_prices(
         "regions": {
             "priced": len(on_demand),
             "cheapest": [
-                {"region": price["region"], "usd_per_hour": price["usd_per_hour"]}
+                {"region": price["region"], "usd_per_hour": price["usd_per_hour"], **tool.adjustment_of(price)}
                 for price in cheapest[:_CHEAPEST_REGIONS]
             ],
         },
@@ -390,7 +401,7 @@ def _ask_prices(
         asked = PriceSearch.model_validate({**params, "region": chosen, "limit": _MOST})
         for price in inquiry.ask("GET /sizes/{name}/prices", asked, name)["items"]:
             shown = {field: price[field] for field in ("region", "purchase", "usd_per_hour")}
-            shown |= {"last_seen": price["seen_until"], "source": price["source_id"]}
+            shown |= {"last_seen": price["seen_until"], "source": price["source_id"], **tool.adjustment_of(price)}
             if note := price_note(price):
                 shown["note"] = note
             if "converted" in price:
@@ -420,7 +431,9 @@ def _size_text(content: Mapping[str, Any], size: Mapping[str, Any], unpriced: st
     ends = f"{status and f', {status}'} {day}" if day else ""
     disputed = plural(len(content["disputes"]), "dispute")
     price = content["regions"]["cheapest"][:1]
-    cost = f"from {price[0]['usd_per_hour']} USD/h in {price[0]['region']}" if price else "price unknown"
+    cost = "price unknown"
+    if price:
+        cost = f"from {price[0]['usd_per_hour']} USD/h{tool.list_price_text(price[0])} in {price[0]['region']}"
     unknown = f" Unknown: {', '.join(content['unknown'])}." if "unknown" in content else ""
     return f"{content['size']} ({content['status']}{ends}): {described}; {cost}{unpriced}; {disputed}.{unknown}"
 
@@ -534,6 +547,7 @@ def _to_price(price: Mapping[str, Any] | None, lines: Sequence[PriceLine]) -> di
         return {}
     return {
         "usd_per_hour": price["usd_per_hour"],
+        **tool.adjustment_of(price),
         "since": next((line.since for line in lines if line.in_force), price["valid_from"]),
         "last_seen": price["seen_until"],
         "source": price["source_id"],
@@ -554,7 +568,8 @@ def _history_text(
         day = content["in_force"]["day"]
         if in_force is None:
             return f"{kind} on {day}: unknown."
-        return f"{kind} on {day}: {in_force['usd_per_hour']} USD/h, last seen {in_force['seen_until']}."
+        paid = f"{in_force['usd_per_hour']} USD/h{tool.list_price_text(in_force)}"
+        return f"{kind} on {day}: {paid}, last seen {in_force['seen_until']}."
     newest = lines[0]
     ended = "" if in_force else f"; not in force, as {why_none}"
     ended += f"; {note}" if (note := newest.note()) else ""

@@ -414,6 +414,24 @@ def mark_unverified(size: str, *, verified: bool) -> str:
     return size if verified else f"{size} (not verified: no vendor page names it, or it is withdrawn)"
 
 
+_MOST_RULES = 3
+
+
+def adjustment_of(priced: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `adjustment` of a row with a price: the list price and the first rules; empty where there is none."""
+    if not (adjustment := priced.get("adjustment")):
+        return {}
+    rules = adjustment["rules"]
+    more = [f"{len(rules) - _MOST_RULES} more"] if len(rules) > _MOST_RULES else []
+    return {"adjustment": {**adjustment, "rules": [*rules[:_MOST_RULES], *more]}}
+
+
+def list_price_text(priced: Mapping[str, Any]) -> str:
+    """Return the list price for a line of text, behind what is paid; empty where no rule changes it."""
+    adjustment = priced.get("adjustment")
+    return f" (list {adjustment['list_usd_per_hour']})" if adjustment else ""
+
+
 # A call
 
 
