@@ -266,7 +266,7 @@ def history(
 ) -> None:
     """List what a size cost in a region over time, each price with the days on which lists had it."""
     params, today = parse_params(PriceHistorySearch, values), context.today()
-    day = min(params.until or today, today)
+    day = params.until or today
     offer = params.model_dump(include={"os", "purchase", "known_at"})
     of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
 

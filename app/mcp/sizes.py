@@ -484,7 +484,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     search = PriceHistorySearch.model_validate({"region": region, **period, "limit": _MOST})
     history = inquiry.ask("GET /sizes/{name}/price-history", search, name)
     # Without `as_of` the price in force is the last one of the history.
-    last = min(search.until or inquiry.catalog.today, inquiry.catalog.today)
+    last = search.until or inquiry.catalog.today
     days = {"as_of": last} | tool.given(values, "as_of", "known_at")
     asked = PriceSearch.model_validate(
         {"region": [search.region], "os": search.os, "purchase": search.purchase, **days, "limit": 1}

@@ -103,7 +103,7 @@ def test_since_is_a_revision_or_a_day(api: httpx.Client) -> None:
     total = get(api)["total"]
     assert get(api, since="0")["total"] == get(api, since="2026-08-29")["total"] == total
     assert get(api, since="2")["items"] == get(api, since="2026-08-30")["items"] == get(api)["items"][2:]
-    assert get(api, since=get(api)["revision"])["items"] == get(api, since="2026-09-02")["items"] == []
+    assert get(api, since=get(api)["revision"])["items"] == get(api, since=TODAY.isoformat())["items"] == []
     assert {one["revision"] for one in get(api, revision=3)["items"]} == {3}
 
 
@@ -131,6 +131,10 @@ def test_filters_choose_events(api: httpx.Client, params: dict[str, Any], found:
     [
         ({"since": "yesterday"}, "must be the number of a revision, or a date"),
         ({"since": "2026-13-01"}, "must be the number of a revision, or a date"),
+        ({"since": "999999"}, "since=999999: must not be greater than 4, the newest revision"),
+        ({"since": "5"}, "since=5: must not be greater than 4, the newest revision"),
+        ({"revision": "5"}, "revision=5: must not be greater than 4, the newest revision"),
+        ({"since": "2026-09-02"}, "since=2026-09-02: must not be later than 2026-09-01, which is today (UTC)"),
         ({"size": "x2"}, "size=x2: no such size; GET /sizes lists them"),
         ({"region": "eastsu"}, "did you mean eastus?"),
         ({"kind": "price"}, "kind"),
@@ -142,6 +146,12 @@ def test_a_wrong_filter_is_refused(api: httpx.Client, path: str, params: dict[st
     refused = api.get(path, params=params)
     assert refused.status_code == 422
     assert detail in refused.text
+
+
+@pytest.mark.first_database
+@pytest.mark.parametrize("params", [{"since": "5"}, {"revision": "5"}, {"since": "2030-01-01"}])
+def test_a_revision_or_a_day_to_come_is_an_unknown_value(api: httpx.Client, params: dict[str, str]) -> None:
+    assert api.get("/changes", params=params).json()["type"] == "/problems/unknown-value"
 
 
 def test_pages_have_every_event_once(api: httpx.Client) -> None:

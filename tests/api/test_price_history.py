@@ -68,6 +68,10 @@ def test_a_page_goes_on_where_the_last_one_ended(history: httpx.Client) -> None:
             "since=2026-01-03: must not be later than until=2026-01-02",
         ),
         (
+            {"region": "eastus", "until": "2030-01-01"},
+            f"until=2030-01-01: must not be later than {TODAY}, which is today (UTC)",
+        ),
+        (
             {"region": "eastus", "since": "2030-01-01"},
             f"since=2030-01-01: must not be later than until={TODAY}, which is today (UTC)",
         ),

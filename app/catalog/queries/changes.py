@@ -57,6 +57,7 @@ from app.catalog.queries.params import (
     QueryParams,
     RegionSet,
     as_set,
+    not_later_than,
     optional,
     several,
 )
@@ -244,7 +245,10 @@ _KNOWN = Statement(
 
 
 def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
-    """Find one page of events, the oldest first; raises BadQuery for a size, series, GPU or region that is unknown."""
+    """Find one page of events, the oldest first.
+
+    Raises BadQuery for a size, series, GPU or region that is unknown, and for a revision or a day to come.
+    """
     search = normalize(catalog, search)
     filters, values = _active(catalog, search)
     identity = f"changes {search.model_dump_json(exclude=search.page_param_names())}"
@@ -254,7 +258,7 @@ def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
         items=listing.items,
         next_cursor=listing.next_cursor,
         total=listing.total,
-        revision=int(catalog.snapshot.revision.partition("-")[0]),
+        revision=catalog.snapshot.revision_number,
         tracked_since=tracked_since,
     )
 
@@ -334,7 +338,11 @@ FilterT = TypeVar("FilterT", bound=ChangeFilter)
 
 
 def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
-    """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
+    """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks.
+
+    So it does for a revision or a day to come, which would find nothing for ever where the database was rebuilt.
+    """
+    _check_moments(catalog, filters)
     check_regions(catalog.snapshot.regions, "region", filters.region)
     sizes = [*filters.size]
     for index, name in enumerate(sizes):
@@ -356,11 +364,21 @@ def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
     )
 
 
+def _check_moments(catalog: Catalog, filters: ChangeFilter) -> None:
+    since = filters.since or "0"
+    if not since.isdigit() and date.fromisoformat(since) > catalog.today:
+        raise BadQuery("since", since, not_later_than(catalog.today))
+    newest = catalog.snapshot.revision_number
+    for name, number in (("since", int(since) if since.isdigit() else 0), ("revision", filters.revision or 0)):
+        if number > newest:
+            raise BadQuery(name, number, f"must not be greater than {newest}, the newest revision")
+
+
 def _active(reader: Reader, filters: ChangeFilter) -> tuple[Filters, dict[str, Any]]:
     """Return the filters of a request, and the values of its statements."""
     active, values = active_filters(filters, CHANGE_FILTERS, CHANGE_FILTERS)
     since = filters.since or "0"
     if since.isdigit():
-        return active, values | {"since": min(int(since), 2**31 - 1)}
+        return active, values | {"since": int(since)}
     ((before,),) = fetch(reader, BoundStatement(_BEFORE, {"day": f"{since} 00:00:00+00:00"}))
     return active, values | {"since": before}

@@ -358,11 +358,16 @@ class PriceDayParams(QueryParams):
 
 
 def check_days(params: QueryParams, today: date) -> None:
-    """Raise BadQuery for an `as_of` or `known_at` later than today: no price is known for it."""
-    for name in ("as_of", "known_at"):
+    """Raise BadQuery for an `as_of`, `known_at` or `until` later than today: no price is known for it."""
+    for name in ("as_of", "known_at", "until"):
         day = getattr(params, name, None)
         if day is not None and day > today:
-            raise BadQuery(name, day, f"must not be later than {today}, which is today (UTC)")
+            raise BadQuery(name, day, not_later_than(today))
+
+
+def not_later_than(today: date) -> str:
+    """Return what is allowed of a day that must not be to come."""
+    return f"must not be later than {today}, which is today (UTC)"
 
 
 Cursor = Annotated[

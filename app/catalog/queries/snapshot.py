@@ -157,6 +157,11 @@ class CatalogSnapshot:
     rows: KeptRows = field(default_factory=KeptRows)
     lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
 
+    @property
+    def revision_number(self) -> int:
+        """The number of the revision; 0 before the first ingest."""
+        return int(self.revision.partition("-")[0] or 0)
+
 
 @dataclass(slots=True, eq=False)
 class Catalog:
