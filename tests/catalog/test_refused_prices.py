@@ -19,6 +19,7 @@ from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import ask_catalog, load_catalog
 from app.catalog.readings import AliasRow, PriceBlock, PriceList, PriceRow, Reading
 from app.db.engines import read_session
+from app.errors import BadQuery
 from app.ingest.run import forget, ingest
 from app.services.costs import compute_costs
 from app.services.resource_fit import plan_resource_fit
@@ -196,6 +197,16 @@ def test_a_refusal_makes_an_event_of_what_is_in_force(engine: Engine) -> None:
         change = table_of(Change).c
         rows = session.execute(select(change.kind, change.old, change.new).where(change.os == "linux")).all()
     assert [tuple(row) for row in rows] == [("price_down", "1.56", "0.824")]
+
+
+def test_an_unknown_source_is_refused_with_the_nearest(engine: Engine) -> None:
+    start(engine)
+    for each in (list_of("first-list", of("first-list", "1.56")), list_of("b", WINDOWS)):
+        ingest(engine, each, now=NOW)
+    assert refused(engine, source="first-list") == [("first-list", "equals_windows", 1.56)]
+    assert refused(engine, source="b") == []
+    with pytest.raises(BadQuery, match=r"source=first-lists: no such source; did you mean first-list\?"):
+        refused(engine, source="first-lists")
 
 
 def test_an_alias_takes_refused_prices_along(engine: Engine) -> None:

@@ -10,13 +10,11 @@ from sqlalchemy import ColumnElement, Subquery, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.catalog.in_force import PRICE, SERIES
-from app.catalog.queries.lookups import check_field, get_subject_key, resolve_series
+from app.catalog.queries.lookups import check_field, check_source, get_subject_key, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams, optional, several
 from app.catalog.queries.provenance import CONFLICTING_FIELDS, FACT, PRICE_FIELD, SIZE, SOURCE, VERDICT_RANK, about
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import usd_of, usd_text
-from app.errors import BadQuery
-from app.nearest import did_you_mean, nearest
 
 _FIGURE = ("kind", "subject", "field")
 """What a figure is of: of a size, a series or a GPU; which one; which field of it."""
@@ -157,10 +155,7 @@ def _conditions(catalog: Catalog, filters: DisputeFilter) -> dict[str, ColumnEle
             and_(FACT.c.kind == "series", FACT.c.subject.in_(ids)),
         )
     if filters.source is not None:
-        source_ids = catalog.session.execute(select(SOURCE.c.id)).scalars().all()
-        if filters.source not in source_ids:
-            hint = did_you_mean(nearest(filters.source, source_ids), " ")
-            raise BadQuery("source", filters.source, f"no such source; {hint}GET /sources lists them")
+        check_source(catalog, filters.source)
         other = FACT.alias("of_source")
         conditions["source"] = (
             select(other.c.line).where(_same_figure(other.c), other.c.source_id == filters.source).exists()

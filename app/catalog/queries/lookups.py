@@ -214,6 +214,17 @@ def get_subject_key(reader: Reader, name: str, series: Mapping[str, str]) -> str
 _GPU = Statement(lambda: select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
 
 
+def check_source(reader: Reader, source: str) -> None:
+    """Check that the catalog has a source by its id; raises BadQuery naming the nearest."""
+    ids = [id_ for (id_,) in fetch(reader, BoundStatement(_SOURCES, {}))]
+    if source not in ids:
+        hint = did_you_mean(nearest(source, ids), " ")
+        raise BadQuery("source", source, f"no such source; {hint}GET /sources lists them")
+
+
+_SOURCES = Statement(lambda: select(table_of(Source).c.id), short=True)
+
+
 def check_field(name: str, fields: Collection[str]) -> None:
     """Check that a field exists; raises BadQuery naming the nearest, or all."""
     if name not in fields:

@@ -53,6 +53,7 @@ from app.catalog.queries.exchange_rates import EUR, USD
 from app.catalog.queries.lookups import (
     check_field,
     check_regions,
+    check_source,
     get_series_ids,
     get_size_keys,
     get_subject_key,
@@ -389,7 +390,7 @@ class RefusedPriceSearch(PageParams):
 
 @short
 def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing:
-    """Find one page of the prices that failed a check; raises BadQuery for an unknown size or region."""
+    """Find one page of the prices that failed a check; raises BadQuery for an unknown size, region or source."""
     given = search.model_dump(include={"size", "region", "source", "rule"}, exclude_none=True)
     values = {_REFUSED_FILTERS[name]: value for name, value in given.items()}
     if search.region is not None:
@@ -399,6 +400,8 @@ def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing
             (values["size_key"],) = get_size_keys(catalog, (search.size,), catalog.snapshot.series)
         except NotFound as unknown:
             raise BadQuery("size", search.size, unknown.of_value("GET /sizes lists them")) from None
+    if search.source is not None:
+        check_source(catalog, search.source)
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"
     return read_list(catalog, _refused_prices(tuple(values)), values, search, identity=identity).without("size_key")
 
