@@ -177,7 +177,7 @@ def _to_vm(row: Mapping[str, Any]) -> Vm:
     )
 
 
-_COLUMNS = {"gpu_memory_gib_on_one_gpu": "gpu_slice_gib", "network_gbps": "network_mbps"}
+_COLUMNS = {"network_gbps": "network_mbps"}
 """Columns of figures whose names differ."""
 
 

@@ -87,7 +87,7 @@ def test_a_range_has_the_ends_of_the_known_values_whatever_its_own_bounds(
     client: httpx.Client, search: dict[str, Any]
 ) -> None:
     found = facets(client, search)
-    for name in RANGE_FACETS.keys() - {"local_disk_gib", "zones"}:
+    for name in RANGE_FACETS.keys() - {"local_disk_gib", "zones", "gpu_memory_gib_per_gpu"}:
         values = [item[name] for item in list_items(client, search, but=name)]
         known = [value for value in values if value is not None]
         expected = {
@@ -96,6 +96,26 @@ def test_a_range_has_the_ends_of_the_known_values_whatever_its_own_bounds(
             "unknown": len(values) - len(known),
         }
         assert found[name] == expected, name
+
+
+@pytest.mark.parametrize(
+    "search", [{"gpu": "A10", "provider": "azure"}, {"gpu": "A10", "min_gpu_mem_per_gpu": 24}, {}], ids=str
+)
+def test_memory_of_one_gpu_goes_from_the_least_slice_to_the_greatest_whole_gpu(
+    client: httpx.Client, search: dict[str, Any]
+) -> None:
+    name = "gpu_memory_gib_per_gpu"
+    listed = list_items(client, search, but=name)
+    items = [item for item in listed if item["gpu_count"] and item[name] is not None]
+    slices = [item["gpu_memory_gib"] if item["gpu_count"] < 1 else item[name] for item in items]
+    found = facets(client, search)[name]
+    assert (found["min"], found["max"]) == (min(slices), max(item[name] for item in items))
+    assert found["unknown"] == sum(item[name] is None for item in listed)
+    for bound, end in (("min_gpu_mem_per_gpu", "min"), ("max_gpu_mem_per_gpu", "max")):
+        reached = {key: value for key, value in search.items() if "gpu_mem" not in key} | {bound: found[end]}
+        assert len(list_items(client, reached)) == len(items), "a slider at its end leaves nothing out"
+    if search:
+        assert (found["min"], found["max"]) == (4, 24)
 
 
 @pytest.mark.takes_seconds

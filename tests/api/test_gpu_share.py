@@ -26,8 +26,9 @@ def gpu_share_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
         *size("Standard_G4th", gpu_count=Fraction(1, 4), gpu_memory_gib=24, **OF_ONE),
         *size("Standard_GUnknown", **OF_ONE),
         *size("Standard_GCountUnknown", gpu_memory_gib=96, **OF_ONE),
+        *size("Standard_None", gpu_count=0, gpu_memory_gib=0),
     ]
-    prices = [price(f"Standard_{name}", "1.5") for name in ("G1", "G4th", "GUnknown", "GCountUnknown")]
+    prices = [price(f"Standard_{name}", "1.5") for name in ("G1", "G4th", "GUnknown", "GCountUnknown", "None")]
     ingest(writable(service), reading(statements, regions=["eastus"], prices=prices), now=NOW)
     with server(service) as url, open_client(url) as client:
         yield client
@@ -46,6 +47,18 @@ def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(gpu_sh
     assert gpu_share_client.get("/facets", params={"min_gpu_mem_per_gpu": 24}).json()["total"] == 2
     exported = gpu_share_client.get("/sizes.csv", params={"min_gpu_mem_per_gpu": 24, "fields": "name"}).text.split()
     assert exported == ["name", "Standard_G1", "Standard_G4th"]
+
+
+@pytest.mark.parametrize("bound", [{"min_gpu_mem_per_gpu": 0}, {"max_gpu_mem_per_gpu": 96}])
+def test_a_size_without_a_gpu_meets_no_bound_of_one_gpu_and_is_no_open_question(
+    gpu_share_client: httpx.Client, bound: dict[str, int]
+) -> None:
+    assert find_names(gpu_share_client, "/sizes", **bound) == {"G1", "G4th"}
+    exported = gpu_share_client.get("/sizes.csv", params={**bound, "fields": "name"}).text.split()
+    assert exported == ["name", "Standard_G1", "Standard_G4th"]
+    facets = gpu_share_client.get("/facets", params=bound).raise_for_status().json()
+    assert (facets["total"], facets["undecided"]["total"]) == (2, 0)
+    assert (facets["gpu_memory_gib_per_gpu"]["min"], facets["gpu_memory_gib_per_gpu"]["max"]) == (24, 96)
 
 
 @pytest.mark.takes_seconds

@@ -33,7 +33,7 @@ from app.catalog.queries.price_scope import (
     PriceScope,
     PriceScopeKey,
     gpu,
-    gpu_slice_gib,
+    gpu_memory_gib_on_one_gpu,
     key_parameters,
     literal_text,
     local_disk_gib,
@@ -134,7 +134,7 @@ def _select(scope: PriceScope, asked: _Asked, more: Sequence[ColumnElement[Any]]
         *(scope.offer[f"{purchase}_adjustment"] for purchase in asked.purchases if asked.adjusted),
         scope.offer.priced_in.label("region"),
         local_disk_gib().label("local_disk_gib"),
-        gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
+        gpu_memory_gib_on_one_gpu().label("gpu_memory_gib_on_one_gpu"),
         (priced_in_all(scope, size.key, regions) if regions else true()).label("in_every_region"),
         *more,
     ]

@@ -6,7 +6,7 @@ filters leave, so that a second one can be chosen. Likewise a range ignores its 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from app.catalog.fields import SHOWN_FIELDS
-from app.catalog.queries.filters import PRICE_FILTERS
+from app.catalog.queries.filters import FILTERS, PRICE_FILTERS
 from app.catalog.queries.lookups import place_regions
 from app.catalog.queries.params import FACET_OF_PARAM, FILTERED_FIELDS, SizeFilter, SizeList, check_days
 from app.catalog.queries.size_sets import FIGURES_OF_THEIR_OWN, SizeQuestion
@@ -43,6 +43,14 @@ RANGE_FACETS: Mapping[str, Sequence[str]] = {
     for field in ("usd_per_hour", *_BOUNDS.values())
 }
 """Figures whose least and greatest value are taken, each with the parameters that are its bounds."""
+
+_BOUNDED = {
+    (field, name[:3]): figure
+    for field, names in RANGE_FACETS.items()
+    for name in names
+    if (figure := FILTERS[name].figure) and figure != field
+}
+"""What a range's `min` or `max` bounds where it is not the figure itself: of the memory of one GPU a slice."""
 
 
 def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | None:
@@ -117,8 +125,9 @@ _FIGURES = tuple(
         for name in (*COUNTED_FACETS, *FLAG_FACETS, *RANGE_FACETS)
         if name != "usd_per_hour" and name not in FIGURES_OF_THEIR_OWN
     )
+    | dict.fromkeys(_BOUNDED.values())
 )
-"""The columns of sizes that facets count."""
+"""The figures of sizes that facets count, which depend on nothing else."""
 
 
 def find_facets(catalog: Catalog, search: SizeFilter) -> Facets:
@@ -194,12 +203,17 @@ def _range(question: SizeQuestion, name: str, matching: int) -> FacetRange:
         least, most = steps.ends(matching)
         unknown = matching & ~steps.priced
     else:
-        by_value = question.sets_by_value(_COLUMNS.get(name, name))
-        unknown = matching & by_value.get(None, 0)
-        having = [(value, of_value) for value, of_value in by_value.items() if value is not None]
-        least = next((float(value) for value, of_value in having if matching & of_value), None)
-        most = next((float(value) for value, of_value in reversed(having) if matching & of_value), None)
+        unknown = matching & question.sets_by_value(_COLUMNS.get(name, name)).get(None, 0)
+        from_least, to_most = (
+            [*question.sets_by_value(_BOUNDED.get((name, end), name)).items()] for end in ("min", "max")
+        )
+        least, most = _first(from_least, matching), _first(reversed(to_most), matching)
     return FacetRange(min=_shown(name, least), max=_shown(name, most), unknown=unknown.bit_count())
+
+
+def _first(by_value: Iterable[tuple[Any, int]], matching: int) -> float | None:
+    """Return the first known value that any of some sizes has."""
+    return next((float(value) for value, sizes in by_value if value is not None and matching & sizes), None)
 
 
 def _shown(name: str, value: float | None) -> float | None:

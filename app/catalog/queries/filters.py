@@ -15,7 +15,6 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
-    case,
     exists,
     func,
     literal,
@@ -57,6 +56,7 @@ from app.catalog.queries.price_scope import (
     local_disk_gib,
     size,
     status_of,
+    whole_gpu_gib,
     zones_there,
 )
 from app.errors import BadQuery
@@ -247,9 +247,7 @@ _OF_THEIR_OWN: Mapping[str, Filter] = {
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
     "min_local_disk": _at_least(lambda _scope: local_disk_gib(), "local_disk_gib"),
     "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib(), "gpu_slice_gib"),
-    "max_gpu_mem_per_gpu": _at_most(
-        lambda _scope: case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))  # of a whole GPU
-    ),
+    "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib(), "whole_gpu_gib"),
     "min_network_gbps": Filter(
         lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double),
         lambda gbps: (gbps * 1000,),

@@ -429,7 +429,17 @@ def count_zones(there: Any) -> ColumnElement[int]:
     return cast(case((unknown, None), (there.zones == literal_column("''", String), 0), else_=1 + spaces), Integer)
 
 
-def gpu_slice_gib() -> ColumnElement[float]:
+def gpu_memory_gib_on_one_gpu() -> ColumnElement[float]:
     """Return the memory that one GPU gives the VM, GiB: its slice for a fraction of a GPU; unknown without a count."""
     whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
     return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
+
+
+def gpu_slice_gib() -> ColumnElement[float]:
+    """Return what the least memory of one GPU bounds; null without a GPU, where there is nothing to bound."""
+    return case((size.gpu_count > 0, gpu_memory_gib_on_one_gpu()))
+
+
+def whole_gpu_gib() -> ColumnElement[float]:
+    """Return what the greatest memory of one GPU bounds, that of the whole one; null as `gpu_slice_gib` is."""
+    return case((size.gpu_count > 0, size.gpu_memory_gib_per_gpu))

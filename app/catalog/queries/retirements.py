@@ -37,7 +37,7 @@ from app.catalog.queries.price_scope import (
     TODAY,
     PriceScope,
     PriceScopeKey,
-    gpu_slice_gib,
+    gpu_memory_gib_on_one_gpu,
     literal_text,
     local_disk_gib,
     region_binds,
@@ -213,7 +213,7 @@ def _sizes_statement() -> Select[Any]:
         *(SERIES.c.family, SERIES.c.category),
         *(size[name] for name in _FIGURES),
         local_disk_gib().label("local_disk_gib"),
-        gpu_slice_gib().label("gpu_memory_gib_per_gpu"),
+        gpu_memory_gib_on_one_gpu().label("gpu_memory_gib_per_gpu"),
     ]
     query = with_retirement(select(*columns)).join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     return query.order_by(size.key)

@@ -66,6 +66,7 @@ from app.catalog.queries.price_scope import (
     PriceScope,
     PriceScopeKey,
     count_zones,
+    gpu_memory_gib_on_one_gpu,
     gpu_slice_gib,
     key_parameters,
     literal_text,
@@ -76,6 +77,7 @@ from app.catalog.queries.price_scope import (
     price_parameters,
     scope_of_sizes,
     status_of,
+    whole_gpu_gib,
     zones_there,
 )
 from app.catalog.queries.snapshot import Catalog
@@ -625,7 +627,9 @@ FIGURES_OF_THEIR_OWN: Mapping[str, Callable[[], ColumnElement[Any]]] = {
     "status": lambda: status_of(SIZE.c),
     "zones": zones_there,
     "gpu_family": lambda: GPU.c.family,
+    "gpu_memory_gib_on_one_gpu": gpu_memory_gib_on_one_gpu,
     "gpu_slice_gib": gpu_slice_gib,
+    "whole_gpu_gib": whole_gpu_gib,
 }
 """Figures of a size that are not a column of it."""
 
