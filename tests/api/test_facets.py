@@ -108,14 +108,14 @@ def test_memory_of_one_gpu_goes_from_the_least_slice_to_the_greatest_whole_gpu(
     listed = list_items(client, search, but=name)
     items = [item for item in listed if item["gpu_count"] and item[name] is not None]
     slices = [item["gpu_memory_gib"] if item["gpu_count"] < 1 else item[name] for item in items]
-    found = facets(client, search)[name]
-    assert (found["min"], found["max"]) == (min(slices), max(item[name] for item in items))
-    assert found["unknown"] == sum(item[name] is None for item in listed)
+    ends = facets(client, search)[name]
+    assert (ends["min"], ends["max"]) == (min(slices), max(item[name] for item in items))
+    assert ends["unknown"] == sum(item[name] is None for item in listed)
     for bound, end in (("min_gpu_mem_per_gpu", "min"), ("max_gpu_mem_per_gpu", "max")):
-        reached = {key: value for key, value in search.items() if "gpu_mem" not in key} | {bound: found[end]}
+        reached = {key: value for key, value in search.items() if "gpu_mem" not in key} | {bound: ends[end]}
         assert len(list_items(client, reached)) == len(items), "a slider at its end leaves nothing out"
     if search:
-        assert (found["min"], found["max"]) == (4, 24)
+        assert (ends["min"], ends["max"]) == (4, 24)
 
 
 @pytest.mark.takes_seconds

@@ -201,8 +201,8 @@ def test_a_refusal_makes_an_event_of_what_is_in_force(engine: Engine) -> None:
 
 def test_an_unknown_source_is_refused_with_the_nearest(engine: Engine) -> None:
     start(engine)
-    for each in (list_of("first-list", of("first-list", "1.56")), list_of("b", WINDOWS)):
-        ingest(engine, each, now=NOW)
+    for listed in (list_of("first-list", of("first-list", "1.56")), list_of("b", WINDOWS)):
+        ingest(engine, listed, now=NOW)
     assert refused(engine, source="first-list") == [("first-list", "equals_windows", 1.56)]
     assert refused(engine, source="b") == []
     with pytest.raises(BadQuery, match=r"source=first-lists: no such source; did you mean first-list\?"):

@@ -505,11 +505,11 @@ def test_a_name_of_another_providers_size_is_unmatched_also_where_new_sizes_are_
 ) -> None:
     of_aws = replace(source("aws"), publisher="AWS")
     ingest(engine, Reading(sources=(of_aws,), facts=size("Standard_M9_v1", vcpus=4, by="aws")), now=NOW)
-    items = [one for name in ("Standard_B2als_v2", "Standard_M9_v1") for one in in_region("eastus", size=name)]
+    items = [*in_region("eastus", size="Standard_B2als_v2"), *in_region("eastus", size="Standard_M9_v1")]
     with serving(FakeApi(items={"eastus": items}, page_size=100)) as api:
         for new_sizes in (False, True):
-            found, outcome = refresh(engine, tmp_path, api, regions=["eastus"], new_sizes=new_sizes)
-            assert (found.prices, found.unmatched) == (8, {"Standard_M9_v1": 8})
+            prices, outcome = refresh(engine, tmp_path, api, regions=["eastus"], new_sizes=new_sizes)
+            assert (prices.prices, prices.unmatched) == (8, {"Standard_M9_v1": 8})
             assert outcome is not None
 
 
