@@ -513,15 +513,16 @@ class TrainingJob:
         """Return a sort key that no attempt of a layout is below: that of one that fits on the fewest VMs."""
         parallelism, least = layout.parallelism, ceil((self.training.workload.data_parallel or 1) / layout.replicas)
         nodes = max(limits.min_nodes, least * layout.nodes)
-        return (0, nodes, parallelism.tensor > machine.domain_gpus, parallelism.pipeline, parallelism.tensor, stage)
+        return (0, 0, nodes, parallelism.tensor > machine.domain_gpus, parallelism.pipeline, parallelism.tensor, stage)
 
     def _attempt(
         self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits, compared: list[float] | None
     ) -> Attempt | None:
-        """Find the fewest repetitions of a layout that hold the model; None where the VMs allow none.
+        """Find the fewest repetitions of a layout that hold the model in time; None where the VMs allow none.
 
-        More shards never need more memory, so a binary search finds them. Where no number of VMs has the host memory
-        to load the model, only the GPUs count.
+        From two replicas on, more shards never need more memory, so a binary search finds them. A replica alone has no
+        buffers for others: it may hold what several do not. Where no number of VMs has the host memory to load the
+        model, only the GPUs count.
         """
         parallelism, budget, most = layout.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
         fixed = self.training.workload.data_parallel
@@ -530,24 +531,40 @@ class TrainingJob:
             return None
         most_units = least if fixed else most // layout.nodes
         least = max(least, min(most_units, ceil(limits.min_nodes / layout.nodes)))
-        fits = self._required_mid(stage, layout, most_units) <= budget
-        most_replicas = self._replicas(layout, most_units)
-        loadable = fits and machine.holds(self._host_bytes(machine, stage, parallelism, most_replicas), compared)
+        largest = most_units
+        alone = least < most_units and self._replicas(layout, least) == 1
+        if alone and (needs := self._required_mid(stage, layout, most_units)) > budget:
+            largest = least if self._required_mid(stage, layout, least) < needs else most_units
+        fits = self._required_mid(stage, layout, largest) <= budget
+        loadable = fits and self._is_loadable(stage, layout, machine, largest, compared)
 
         def holds(units: int) -> bool:
             if self._required_mid(stage, layout, units) > budget:
                 return False
-            replicas = self._replicas(layout, units)
-            return not loadable or machine.holds(self._host_bytes(machine, stage, parallelism, replicas), compared)
+            return not loadable or self._is_loadable(stage, layout, machine, units, compared)
 
-        units = fewest(holds, least, most_units) if fits else most_units
-        if fits and fixed is None:
-            units = fewest(lambda count: self._is_in_time(stage, layout, machine, count), units, most_units)
+        def is_in_time(units: int) -> bool:
+            return fixed is not None or self._is_in_time(stage, layout, machine, units)
+
+        units = largest
+        if fits and alone and holds(least) and is_in_time(least):
+            units = least
+        elif fits:
+            units = fewest(holds, min(least + alone, largest), largest)
+            units = fewest(is_in_time, units, largest)
+        late = fits and not is_in_time(units)
         nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
         over_pcie = parallelism.tensor > machine.domain_gpus
-        key: tuple[float, ...] = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
+        key: tuple[float, ...] = (1 - loadable, late, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
         key, replicas = key if fits else (2, required), self._replicas(layout, units)
         return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget, stage)
+
+    def _is_loadable(
+        self, stage: int, layout: Layout, machine: Machine, units: int, compared: list[float] | None
+    ) -> bool:
+        """Return whether the memory of VMs with repetitions of a layout holds what is loaded or offloaded."""
+        replicas = self._replicas(layout, units)
+        return machine.holds(self._host_bytes(machine, stage, layout.parallelism, replicas), compared)
 
     def _required_mid(self, stage: int, layout: Layout, units: int) -> float:
         return self.required_bytes(stage, layout.parallelism, self._replicas(layout, units)).mid

@@ -4,17 +4,28 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
-from app.fit.placement.prepare import PreparedRequest
+from app.fit.placement.prepare import TRAINING_UTILIZATION, PreparedRequest
 from app.fit.verdict import Rejection
-from tests.fit.placement.factories import LLAMA_8B, LLAMA_70B, machine, prepare_request, serving, training, vm
+from tests.fit.placement.factories import (
+    LLAMA_8B,
+    LLAMA_70B,
+    expect_option,
+    machine,
+    prepare_request,
+    serving,
+    training,
+    vm,
+)
 
 machines = st.builds(
     machine,
@@ -53,6 +64,14 @@ bounds = st.fixed_dictionaries(
 requests = st.builds(lambda use, shape, bound: prepare_request(use, shape, **bound), loads | jobs, shapes, bounds)
 
 
+model_shapes = (
+    LLAMA_8B,
+    Architecture(layers=24, hidden=2048, heads=16, kv_heads=16, head_dim=128, intermediate=8192, vocab=50_000),
+    Architecture(layers=36, hidden=2560, heads=32, kv_heads=8, head_dim=128, intermediate=9728, vocab=151_936),
+    Architecture(layers=42, hidden=3584, heads=16, kv_heads=8, head_dim=256, intermediate=14_336, vocab=256_000),
+)
+
+
 def holds(on: Machine, prepared: PreparedRequest) -> bool:
     return isinstance(evaluate(vm(), on, prepared), PlacementOption)
 
@@ -70,6 +89,39 @@ def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: PreparedReques
 def test_more_vms_never_turn_a_fit_into_a_rejection(use: Any, shape: Any, on: Machine, most: int, more: int) -> None:
     few, many = (prepare_request(use, shape, max_nodes=nodes) for nodes in (most, most + more))
     assert holds(on, many) or not holds(on, few)
+
+
+@pytest.mark.parametrize("shape", model_shapes)
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+@pytest.mark.parametrize("stage", [None, 0, 1, 2, 3])
+def test_vms_that_are_allowed_and_not_needed_change_nothing_of_a_training(
+    shape: Architecture, method: str, stage: int | None
+) -> None:
+    """A replica alone has no buffers for others: around what it takes, one VM may do where several do not."""
+    job = training(method=method, zero_stage=stage, tokens=None, sequence_tokens=2048)
+    needs = expect_option(prepare_request(job, shape), machine(gpus=Fraction(1), usable_bytes=1e15)).attempt
+    for times in (1.0, 1.005, 1.05, 1.2):
+        on = machine(gpus=Fraction(1), usable_bytes=times * needs.required_bytes / TRAINING_UTILIZATION * (1 + 1e-9))
+        alone = expect_option(prepare_request(job, shape), on).attempt
+        assert alone.zero_stage == (stage or 0)
+        for most in (2, 3, 8):
+            assert expect_option(prepare_request(job, shape, max_nodes=most), on).attempt == alone
+
+
+@pytest.mark.parametrize("most", [1, 4, 16])
+def test_a_training_that_one_vm_holds_and_does_not_end_in_time_is_on_several_where_these_do(most: int) -> None:
+    """Without sharding two VMs do not hold it; with ZeRO-3 they do, and end sooner."""
+    job = training(method="lora", tokens=1e9, sequence_tokens=2048)
+    needs = expect_option(prepare_request(job, LLAMA_8B), machine(gpus=Fraction(1), usable_bytes=1e15)).attempt
+    on = machine(gpus=Fraction(1), usable_bytes=1.01 * needs.required_bytes / TRAINING_UTILIZATION)
+    option = expect_option(prepare_request(job, LLAMA_8B), on)
+    assert option.speed is not None
+    assert option.speed.hours is not None
+    prepared = prepare_request(job, LLAMA_8B, max_nodes=most, max_hours=option.speed.hours.mid / 2)
+    verdict = evaluate(vm(), on, prepared)
+    assert isinstance(verdict, PlacementOption) == (most > 1)
+    if isinstance(verdict, PlacementOption):
+        assert (verdict.attempt.zero_stage, verdict.attempt.nodes > 1) == (3, True)
 
 
 @given(loads | jobs, shapes, machines, st.integers(1, 200_000), st.integers(0, 200_000))
