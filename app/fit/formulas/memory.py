@@ -266,7 +266,7 @@ GRAPHS = Range(low=0.0, mid=1.3 * GIB, high=1.3 * GIB)
 GRAPHS_UTILIZATION = 0.92
 """CUDA graphs, where the budget has to hold them: since vLLM measures them in its memory profile, 0.92 is its default.
 
-With less, as with the former default of 0.90, they are captured in the memory that the utilization leaves free.
+With another, as with the former default of 0.90, they are captured in the memory that the utilization leaves free.
 """
 
 
@@ -346,18 +346,32 @@ def inference_need(
     )
 
 
-def serving_overhead(parallelism: Parallelism, *, usable_bytes: float = 0.0, utilization: float = 0.0) -> Range:
+def serving_overhead(parallelism: Parallelism, *, usable_bytes: float | None = None, utilization: float = 0.0) -> Range:
     """Return the bytes that an engine takes on each GPU beside weights, KV cache and a step: an estimate.
 
-    Runtime + share x usable memory, + buffers of tensor ranks, + CUDA graphs where the utilization includes them. It
-    is fitted to 30 start-up logs; the range has 27 of them. With a utilization above the default an engine may be of
-    either version, and SGLang has its graphs in what the utilization leaves: only the upper end has graphs.
+    Runtime, + what depends on the usable memory where that is given, + CUDA graphs where the default utilization
+    includes them, + buffers of tensor ranks. It is fitted to 30 start-up logs; the range has 27 of them.
     """
-    runtime = SERVING_RUNTIME + SERVING_RUNTIME_SHARE.times(usable_bytes)
+    runtime = SERVING_RUNTIME
+    if usable_bytes is not None:
+        runtime += overhead_by_memory(usable_bytes, utilization)
     graphs = GRAPHS if utilization == GRAPHS_UTILIZATION else ZERO
-    if utilization > GRAPHS_UTILIZATION:
-        graphs = Range(low=0.0, mid=0.0, high=GRAPHS.high)
     return runtime + graphs + (TENSOR_RANK_BUFFERS if parallelism.gpus > 1 else ZERO)
+
+
+def overhead_by_memory(usable_bytes: float, utilization: float) -> Range:
+    """Return the bytes of the overhead that depend on a GPU's memory: an estimate.
+
+    Share x usable memory, + the CUDA graphs that have no room in what a utilization other than the default leaves free,
+    (1 - utilization) x usable memory. With more than the default an engine may be of either version, and SGLang has its
+    graphs in what is left: the upper end has all.
+    """
+    runtime = SERVING_RUNTIME_SHARE.times(usable_bytes)
+    if utilization == GRAPHS_UTILIZATION:
+        return runtime
+    beyond = max(0.0, GRAPHS.mid - (1 - utilization) * usable_bytes)
+    most = GRAPHS.high if utilization > GRAPHS_UTILIZATION else beyond
+    return runtime + Range(low=0.0, mid=beyond, high=most)
 
 
 def max_sequences(

@@ -25,12 +25,12 @@ from app.fit.estimator.training_time import RATE_FAMILY, domain, gpu_hours, rate
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
-    SERVING_RUNTIME_SHARE,
     Parallelism,
     ServedModel,
     ServingLoad,
     cache_of_sequence,
     inference_need,
+    overhead_by_memory,
     serving_overhead,
 )
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
@@ -60,13 +60,13 @@ Room = tuple[Parallelism, int, float]
 
 
 class _SearchBounds(NamedTuple):
-    """What bounds every layout on VMs of one size: bytes of a GPU, of them the runtime's, number of VMs, and the VM.
+    """What bounds every layout on VMs of one size: bytes of a GPU, the engine's by its memory, number of VMs, the VM.
 
     What its memory is compared with is added to `compared`.
     """
 
     budget_bytes: float
-    runtime_bytes: float
+    by_memory_bytes: float
     min_nodes: int
     max_nodes: int
     machine: Machine
@@ -121,10 +121,10 @@ class ServingJob:
         return is_weight_only(machine, compute_dtype(self.dtype))
 
     def memory_shares(self, parallelism: Parallelism, usable_bytes: float) -> MemoryShares:
-        """Return what the fullest GPU holds. All but the runtime's share of its memory is computed once."""
+        """Return what the fullest GPU holds. All but what depends on its memory is computed once."""
         fixed, most, sequence = self._shares_of_any_gpu(parallelism)
-        share = SERVING_RUNTIME_SHARE
-        return fixed + share.mid * usable_bytes, most + share.high * usable_bytes, sequence
+        by_memory = overhead_by_memory(usable_bytes, self.utilization)
+        return fixed + by_memory.mid, most + by_memory.high, sequence
 
     def _shares_of_any_gpu(self, parallelism: Parallelism) -> MemoryShares:
         shares = self._shares.get(parallelism)
@@ -156,8 +156,8 @@ class ServingJob:
         if machine.usable_bytes is None or self.lacks_speed(machine):
             return None
         budget, most = self.budget_bytes(machine), limits.usable_nodes(machine)
-        runtime = SERVING_RUNTIME_SHARE.mid * self._usable_bytes(budget)
-        bounds = _SearchBounds(budget, runtime, limits.min_nodes, most, machine, compared)
+        by_memory = overhead_by_memory(self._usable_bytes(budget), self.utilization).mid
+        bounds = _SearchBounds(budget, by_memory, limits.min_nodes, most, machine, compared)
         best = self._best_of(self._layouts(machine, limits, budget), bounds, None)
         grouped = self._best_of(find_group_layouts(self.partition, machine, limits), bounds, best)
         if grouped is not None and (best is None or self._beats(machine, grouped, best)):
@@ -212,9 +212,9 @@ class ServingJob:
             yield layout
 
     def _attempt(self, layout: Layout, bounds: _SearchBounds) -> Attempt:
-        parallelism, (budget, runtime, least, most, machine, compared) = layout.parallelism, bounds
+        parallelism, (budget, by_memory, least, most, machine, compared) = layout.parallelism, bounds
         fixed, _, sequence = self._shares_of_any_gpu(parallelism)
-        fixed += runtime
+        fixed += by_memory
         free = budget - fixed
         held = parallelism.data * max(0, floor(free / sequence)) if sequence else self.concurrency * (free >= 0)
         per_replica = min(self.concurrency, held)
@@ -232,9 +232,9 @@ class ServingJob:
 
     def _service_attempt(self, level: ServiceLevel, layout: Layout, bounds: _SearchBounds) -> Attempt:
         """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
-        parallelism, (budget, runtime, least, most, machine, compared) = layout.parallelism, bounds
+        parallelism, (budget, by_memory, least, most, machine, compared) = layout.parallelism, bounds
         fixed, _, sequence = self._shares_of_any_gpu(parallelism)
-        fixed += runtime
+        fixed += by_memory
         free = budget - fixed
         if free < sequence:
             need = fixed + sequence

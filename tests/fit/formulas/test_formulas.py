@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -179,10 +180,26 @@ def test_an_engine_takes_more_of_a_larger_gpu(usable: float, mid: float) -> None
 
 
 def test_graphs_are_in_the_budget_at_the_default_utilization() -> None:
-    less, default, more = (serving_overhead(Parallelism(), utilization=share) for share in (0.9, 0.92, 0.95))
+    less, default, more = (
+        serving_overhead(Parallelism(), usable_bytes=80 * GIB, utilization=share) for share in (0.9, 0.92, 0.95)
+    )
     assert (default.mid - less.mid) / GIB == pytest.approx(1.3)
     assert default.low == less.low
     assert (more.low, more.mid, more.high) == (less.low, less.mid, default.high)
+
+
+@pytest.mark.parametrize("usable", [1.0, 2.7, 5.5, 14.6, 22.1, 79.2, 277.0])
+def test_graphs_are_where_a_utilization_has_room_for_them(usable: float) -> None:
+    """What is left free has as much of the graphs as it can; less of it never gives the rest more room."""
+    shares = (0.05, 0.3, 0.6, 0.8, 0.9, 0.91, 0.919, 0.921, 0.93, 0.95, 0.99, 1.0)
+    taken = {u: serving_overhead(Parallelism(), usable_bytes=usable * GIB, utilization=u) for u in (*shares, 0.92)}
+    left = {u: u * usable * GIB - overhead.mid for u, overhead in taken.items()}
+    for u, overhead in taken.items():
+        outside = taken[0.92].mid - overhead.mid
+        assert outside == pytest.approx(0 if u == 0.92 else min(1.3 * GIB, (1 - u) * usable * GIB), abs=1)
+        assert overhead.low <= overhead.mid <= overhead.high <= taken[0.92].high
+    assert all(left[lower] <= left[higher] + 1 for lower, higher in pairwise(shares))  # to a byte: of floats
+    assert left[0.919] >= left[0.92] <= left[0.921]  # of the default the budget has all, and what is free has none
 
 
 def test_tensor_ranks_hold_projections_to_a_latent_whole() -> None:

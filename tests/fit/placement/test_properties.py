@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.memory import GRAPHS_UTILIZATION, UNSPLIT, serving_overhead
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
@@ -134,6 +135,24 @@ def test_a_larger_budget_never_rejects_more(use: Any, shape: Any, on: Machine, u
 def test_fewer_sequences_never_turn_a_fit_into_a_rejection(shape: Any, on: Machine, few: int, more: int) -> None:
     less, most = (prepare_request(serving(concurrency=number), shape) for number in (few, few + more))
     assert holds(on, less) or not holds(on, most)
+
+
+@given(st.floats(0.05, 1), st.floats(1, 3), st.integers(1, 64))
+def test_what_is_said_to_be_in_the_memory_left_free_has_room_there(
+    utilization: float, times: float, sequences: int
+) -> None:
+    """A GPU has from as much memory as the need without graphs takes; nothing fits that needs more than it has."""
+    tiny = Architecture(layers=12, hidden=512, heads=8, kv_heads=2, head_dim=64, intermediate=2048, vocab=32_000)
+    use = serving(context_tokens=1024, concurrency=sequences)
+    needs = expect_option(prepare_request(use, tiny, utilization=0.5), machine(gpus=Fraction(1), usable_bytes=9 * GIB))
+    usable = times * needs.attempt.required_bytes / utilization
+    verdict = evaluate(
+        vm(), machine(gpus=Fraction(1), usable_bytes=usable), prepare_request(use, tiny, utilization=utilization)
+    )
+    if isinstance(verdict, PlacementOption):
+        counted = serving_overhead(UNSPLIT, usable_bytes=usable, utilization=utilization).mid
+        whole = serving_overhead(UNSPLIT, usable_bytes=usable, utilization=GRAPHS_UTILIZATION).mid
+        assert verdict.attempt.required_bytes + whole - counted <= usable * (1 + 1e-9)
 
 
 @given(requests, machines)
