@@ -86,6 +86,7 @@ class CopySpeed:
     departures: tuple[str, ...]
     transfer_s: float | None = None
     _times: dict[int, LoadTimes] = field(default_factory=dict, compare=False)
+    _spreads: dict[int, Spreads] = field(default_factory=dict, compare=False)
 
     def times(self, sequences: int) -> LoadTimes:
         """Return the times with `sequences` on the copy; both grow with them. They are computed once.
@@ -108,7 +109,11 @@ class CopySpeed:
 
     def spreads(self, sequences: int) -> Spreads:
         """Return the spreads of the times with `sequences` on the copy: those of the ranges that answers show."""
-        return find_spreads(self.setup, self.times(sequences).work, self.departures, sequences)
+        kept = self._spreads.get(sequences)
+        if kept is None:
+            kept = find_spreads(self.setup, self.times(sequences).work, self.departures, sequences)
+            self._spreads[sequences] = kept
+        return kept
 
     def step_range(self, sequences: int) -> Range:
         """Return the range of a step, s."""

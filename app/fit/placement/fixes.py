@@ -18,7 +18,7 @@ from app.fit.placement.evaluate import evaluate
 from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import PreparedRequest, prepare
+from app.fit.placement.prepare import OF_LEVEL_ALONE, PreparedRequest, at_level, prepare
 from app.fit.verdict import Failure, Rejection, Vm
 
 
@@ -26,13 +26,15 @@ from app.fit.verdict import Failure, Rejection, Vm
 class FieldChange:
     """One field of a request set to a value (None unsets it), and a short text of that.
 
-    `part` is `constraints`, `inference`, `serving` or `training`, as in the names of assumptions.
+    `part` is `constraints`, `inference`, `serving` or `training`, as in the names of assumptions. A bound that may be
+    nearer to what is `given`, where other changes leave room for that, has it.
     """
 
     part: str
     field: str
     value: Any
     text: str
+    given: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +55,16 @@ def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
     return (FieldChange(part, field, value, f"{field}={json.dumps(value).strip(chr(34))}"),)
 
 
-def lower_field(part: str, field: str, value: float) -> tuple[FieldChange]:
+def lower_field(part: str, field: str, value: float, given: float | None = None) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
     value = _plain(value)
-    return (FieldChange(part, field, value, f"{field} <= {value}"),)
+    return (FieldChange(part, field, value, f"{field} <= {value}", given),)
 
 
-def _raise_field(part: str, field: str, needed: float) -> tuple[FieldChange]:
+def _raise_field(part: str, field: str, needed: float, given: float | None = None) -> tuple[FieldChange]:
     """Raise a field to what is needed, rounded up to a tenth: `tpot_ms >= 12.3`."""
     value = _plain(ceil(needed * 10) / 10)
-    return (FieldChange(part, field, value, f"{field} >= {value}"),)
+    return (FieldChange(part, field, value, f"{field} >= {value}", given),)
 
 
 def _plain(value: float) -> float:
@@ -70,6 +72,42 @@ def _plain(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
+class Scale(NamedTuple):
+    """The values of a field among which a bound is sought, numbered: multiples of a step, or numbers of two digits."""
+
+    step: Decimal | None
+
+    def position(self, value: float) -> int:
+        """Return the number of the greatest value that is not above this one."""
+        exact = Decimal(repr(value))
+        if self.step is not None:
+            return int(exact // self.step)
+        exponent = exact.adjusted() - 1
+        return 90 * exponent + int(exact.scaleb(-exponent)) - 10
+
+    def value(self, position: int) -> float:
+        """Return the value with a number."""
+        if self.step is not None:
+            return float(position * self.step)
+        exponent, digits = divmod(position, 90)
+        return float(f"{digits + 10}e{exponent}")
+
+
+CONTEXT_STEP = 256
+"""Shorter contexts are proposed in steps of this many tokens."""
+_WHOLE, _TENTHS, _TWO_DIGITS = Scale(Decimal(1)), Scale(Decimal("0.1")), Scale(None)
+SCALES = {
+    "concurrency": _WHOLE,
+    "context_tokens": Scale(Decimal(CONTEXT_STEP)),
+    "users": _WHOLE,
+    "requests_per_second": _TWO_DIGITS,
+    "requests_per_day": _TWO_DIGITS,
+    "ttft_ms": _TENTHS,
+    "tpot_ms": _TENTHS,
+}
+"""The values of each field whose bound is the nearest to what is given that fits."""
+MAX_STEPS = 20
+"""At most this many values of a field are evaluated to find its bound."""
 MAX_NODES = 10_000
 """At most this many VMs can be asked for."""
 MAX_EXTRA_NODES = 32
@@ -95,11 +133,11 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
         return
     sequences = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
     if sequences > 0:
-        yield [lower_field("inference", "concurrency", sequences)]
+        yield [lower_field("inference", "concurrency", sequences, job.concurrency)]
     else:
-        longest = job.longest_context(context.machine, context.prepared.limits, step=256)
+        longest = job.longest_context(context.machine, context.prepared.limits, step=CONTEXT_STEP)
         if 0 < longest < job.load.context_tokens:
-            yield [lower_field("inference", "context_tokens", longest)]
+            yield [lower_field("inference", "context_tokens", longest, job.load.context_tokens)]
     bits = BITS[job.kv_dtype or "bf16"]
     cached = job.served.cache is not None and job.load.context_tokens
     if job.serving.workload.kv_bytes_per_value is None and cached:
@@ -117,8 +155,8 @@ def _for_target(context: FixContext) -> Iterator[Alternatives]:
     job, field = context.prepared.job, context.failure.constraint
     if not isinstance(job, ServingJob) or job.level is None or context.failure.required is None:
         return
-    alone = context.failure.required
-    yield [_raise_field("serving", field, alone * factor) for factor in (1, 1.5, 3)]
+    alone, target = context.failure.required, context.failure.available
+    yield [_raise_field("serving", field, alone * factor, target) for factor in (1, 1.5, 3)]
     yield _narrower_weights(job)
     if field == "ttft_ms":
         yield _shorter_prompts(job.level)
@@ -131,9 +169,9 @@ def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
         given = getattr(level, field)
         if given is None:
             continue
-        values = [given * share * factor for factor in (1, 0.95, 0.8)]
-        fewer = [int(value) if field == "users" else float(f"{value:.3g}") for value in values]
-        return [lower_field("serving", field, value) for value in fewer if 0 < value < given]
+        scale = SCALES[field]
+        fewer = [scale.value(scale.position(given * share * factor)) for factor in (1, 0.95, 0.8)]
+        return [lower_field("serving", field, value, given) for value in fewer if 0 < value < given]
     return []
 
 
@@ -327,12 +365,34 @@ class FixFinder:
         self._rejections: dict[Changes, Rejection | None] = {}
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
-        """Find every single change that makes a size fit; where there is none, combinations of up to three."""
+        """Find every single change that makes a size fit; where there is none, combinations of up to three.
+
+        Each bound of them is the nearest to what is given with which the size fits, all other changes made.
+        """
         if not _is_fixable(rejection.failures):
             return ()
         self._rejections.clear()
-        fixes = [*self._sufficient_changes(vm, machine, rejection, ())]
-        return tuple(Fix(changes) for changes in fixes or self._combinations(vm, machine, rejection, ()))
+        sufficient = [*self._sufficient_changes(vm, machine, rejection, ())]
+        sufficient = sufficient or [*self._combinations(vm, machine, rejection, ())]
+        return tuple(map(Fix, dict.fromkeys(self._with_nearest_bounds(vm, machine, changes) for changes in sufficient)))
+
+    def _with_nearest_bounds(self, vm: Vm, machine: Machine, changes: Changes) -> Changes:
+        """Return changes with the nearest bounds: what was proposed is a guess, or was proposed before other changes.
+
+        That of a lone `concurrency` or `context_tokens` is exact.
+        """
+        together = changes
+        for change in changes:
+            if change.given is None or (len(changes) == 1 and change.part == "inference"):
+                continue
+            place = together.index(change)
+            before, after = together[:place], together[place + 1 :]
+
+            def fits(bound: Changes, before: Changes = before, after: Changes = after) -> bool:
+                return self._fits(vm, machine, (*before, *bound, *after))
+
+            together = (*before, *_nearest_bound(change, change.given, fits), *after)
+        return together
 
     def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield of each kind of change the first that makes the size fit, together with those `before`."""
@@ -341,9 +401,7 @@ class FixFinder:
             for alternatives in self._proposals(machine, rejection, failure.code, before):
                 for changes in alternatives:
                     together = (*before, *changes)
-                    if together in seen or self._prepare_with(together) is None:
-                        continue
-                    if self._find_rejection(vm, machine, together) is None:
+                    if together not in seen and self._fits(vm, machine, together):
                         seen.add(together)
                         yield together
                         break
@@ -387,6 +445,18 @@ class FixFinder:
             for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 
+    def _fits(self, vm: Vm, machine: Machine, changes: Changes) -> bool:
+        """Whether a size fits after changes, and these do not contradict each other; why not is found only if asked."""
+        prepared = self._prepare_with(changes)
+        if prepared is None:
+            return False
+        if changes not in self._rejections and machine.gpus:
+            limits, job = prepared.limits, prepared.job
+            attempt = prepared.kept.find(machine, limits, lambda compared: job.find_attempt(machine, limits, compared))
+            if attempt is None or not attempt.fits:
+                return False
+        return self._find_rejection(vm, machine, changes) is None
+
     def _find_rejection(self, vm: Vm, machine: Machine, changes: Changes) -> Rejection | None:
         """Return what a size fails after changes, found once; None where it fits, or the changes are contradictory."""
         if changes not in self._rejections:
@@ -397,14 +467,23 @@ class FixFinder:
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
         if changes not in self._prepared_by_changes:
-            request = self._prepared.request
-            for change in changes:
-                request = request.with_change(change.part, change.field, change.value)
-            try:
-                self._prepared_by_changes[changes] = self._sharing(prepare(request, Assumptions()))
-            except InvalidWorkload:
-                self._prepared_by_changes[changes] = None
+            self._prepared_by_changes[changes] = self._prepare(changes)
         return self._prepared_by_changes[changes]
+
+    def _prepare(self, changes: Changes) -> PreparedRequest | None:
+        request, levels = self._prepared.request, {}
+        for change in changes:
+            request = request.with_change(change.part, change.field, change.value)
+            if change.part == "serving" and change.field in OF_LEVEL_ALONE:
+                levels[change.field] = change.value
+        if levels:
+            others = tuple(change for change in changes if change.field not in levels)
+            prepared = self._prepare_with(others)
+            return at_level(prepared, request, levels) if prepared is not None else None
+        try:
+            return self._sharing(prepare(request, Assumptions()))
+        except InvalidWorkload:
+            return None
 
     def _sharing(self, prepared: PreparedRequest) -> PreparedRequest:
         """Return a changed request with what is computed for another one whose workload is the same."""
@@ -414,6 +493,28 @@ class FixFinder:
                 if isinstance(other, ServingJob) and job.serving.workload == other.serving.workload:
                     return replace(prepared, job=job.sharing(other))
         return prepared
+
+
+def _nearest_bound(change: FieldChange, given: float, fits: Callable[[Changes], bool]) -> Changes:
+    """Find the bound nearest to what is given that fits, from one that does; none where none is needed."""
+    if fits(()):
+        return ()
+    scale = SCALES[change.field]
+    inside, outside = scale.position(change.value), scale.position(given)
+    if change.value < given and scale.value(outside) < given:
+        outside += 1
+    for _ in range(MAX_STEPS):
+        if abs(outside - inside) <= 1:
+            break
+        middle = (inside + outside) // 2
+        value = _plain(scale.value(middle))
+        text = f"{change.field} {'<=' if change.value < given else '>='} {value}"
+        nearer = replace(change, value=value, text=text)
+        if fits((nearer,)):
+            inside, change = middle, nearer
+        else:
+            outside = middle
+    return (change,)
 
 
 def _is_fixable(failures: Iterable[Failure]) -> bool:

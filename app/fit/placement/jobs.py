@@ -103,6 +103,10 @@ class ServingJob:
         """Return this job with what is computed for another one that serves the same requests by the same model."""
         return replace(self, _shares=other._shares, _copies=other._copies)  # noqa: SLF001  # of its own class
 
+    def with_level(self, level: ServiceLevel, *, same_targets: bool) -> "ServingJob":
+        """Return this job at another level of the same requests, with what is computed for it."""
+        return replace(self, level=level, _limits=self._limits if same_targets else {})
+
     @property
     def model(self) -> Model:
         """The model that is served."""

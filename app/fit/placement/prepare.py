@@ -3,6 +3,7 @@
 A request is a model and its workload, constraints on the sizes, and pricing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -244,6 +245,21 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
         alone=isinstance(job, ServingJob) and request.serving is None and request.constraints.max_nodes == 1,
         kept=kept,
     )
+
+
+OF_LOAD = ("users", "requests_per_second", "requests_per_day")
+OF_LEVEL_ALONE = (*OF_LOAD, "ttft_ms", "tpot_ms")
+"""Fields of a service that change nothing of a job but its level: how many requests there are, and the targets."""
+
+
+def at_level(prepared: PreparedRequest, request: PlacementRequest, changed: Mapping[str, Any]) -> PreparedRequest:
+    """Return a prepared service with fields OF_LEVEL_ALONE changed, as they are in the request."""
+    job = prepared.job
+    if not isinstance(job, ServingJob) or job.level is None:
+        raise ValueError("no service")
+    same_targets = changed.keys() <= set(OF_LOAD)
+    changed_job = job.with_level(replace(job.level, **changed), same_targets=same_targets)
+    return replace(prepared, request=request, job=changed_job, kept=KeptByGpus())
 
 
 def prepare_job(request: PlacementRequest) -> tuple[Job, tuple[Assumption, ...], KeptByGpus]:
