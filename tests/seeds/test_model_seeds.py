@@ -12,11 +12,15 @@ from app.catalog.queries.lookups import ModelsByKey, get_model_row
 from app.catalog.readings import Reading
 from app.errors import NotFound
 from app.fit.estimator.model import resolve_model
+from app.fit.estimator.serving import ServingSetup, kv_cache_of
 from app.fit.estimator.weights import Weights, count_weights
-from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import count_parameters
+from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.formulas.architecture import Architecture, count_parameters
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.memory import kv_bytes_per_token
 from app.fit.formulas.quantities import Assumptions
-from app.services.fit import to_architecture
+from app.schemas.fit_request import EstimateIn
+from app.services.fit import resolve_architecture, to_architecture
 from tests.seeds.parameters import (
     fp8_scales,
     latent_matrices,
@@ -82,6 +86,40 @@ def test_a_configuration_gives_the_parameters_and_the_outline_that_stand_beside_
         assert (id_, total, active) == (id_, preset.params, preset.active_params)
         outline = ("layers", "hidden", "vocab", "heads", "kv_heads", "head_dim", "tied_embeddings", "attention")
         assert {name: getattr(shape, name) for name in outline} == {name: getattr(preset, name) for name in outline}
+
+
+def test_a_configuration_gives_the_weights_and_the_cache_of_its_preset(presets: Presets) -> None:
+    """What GET /models answers as `config` may be sent back in place of the name."""
+    configured = {id_: preset for id_, preset in presets.items() if preset.config}
+    of_name = {id_: figures(to_architecture(preset.model_dump())) for id_, preset in configured.items()}
+    of_config = {id_: figures(read_config(preset.config or {}, Assumptions())) for id_, preset in configured.items()}
+    assert {id_: (of_name[id_], of_config[id_]) for id_ in configured if of_name[id_] != of_config[id_]} == {}
+
+
+def figures(shape: Architecture) -> tuple[int | None, float | None, float | None]:
+    """Parameters, bytes of the weights, and of the cache of a token, where these are counted."""
+    model, workload = resolve_model(shape, Assumptions()), InferenceWorkload()
+    weights = count_weights(model, workload, Assumptions())
+    setup = ServingSetup(model=model, workload=workload, gpus=Gpus(), assumptions=Assumptions())
+    cache = kv_cache_of(setup)
+    return (
+        model.count.total if model.count is not None else shape.params,
+        weights.bytes.mid if weights is not None else None,
+        kv_bytes_per_token(cache) if cache is not None else None,
+    )
+
+
+WITHOUT_VISION = ("mistral-large-3", "mistral-small-4", "minimax-m3", "step-3.7-flash", "llama-4-scout", "gemma-3-27b")
+"""Presets whose checkpoint has a vision encoder that they do not count."""
+
+
+@pytest.mark.parametrize("id_", WITHOUT_VISION)
+def test_a_preset_that_leaves_a_vision_encoder_out_says_so(presets: Presets, id_: str) -> None:
+    spec, assumptions = EstimateIn.model_validate({"model": id_, "inference": {}}), Assumptions()
+    resolve_architecture(spec, lambda name: presets[name].model_dump(), assumptions)
+    (said,) = (note for note in assumptions.recorded if note.field == "model")
+    assert said.value == presets[id_].params
+    assert "only the language model is counted" in said.why or "the vision tower" in said.why
 
 
 def test_the_most_used_models_of_2026_are_there(presets: Presets) -> None:
