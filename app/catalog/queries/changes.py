@@ -114,7 +114,7 @@ class ChangeFilter(QueryParams):
     series: LowerTextSet = several("Of the sizes of a series that are in the catalog; of any of several.", "ndv2")
     provider: ProviderSet = ()
     gpu: GpuSet = several("Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.", "A100")
-    revision: Count | None = optional("Of this revision, by its number.", 2)
+    revision: Count | None = optional("Of this revision, by its number.", 1)
     region: RegionSet = several("Only of prices in this region; in any of several.", "eastus")
     os: Os | None = optional("Only of prices of this operating system.")
     purchase: Purchase | None = optional("Only of prices of this purchase model.")
