@@ -7,12 +7,13 @@ runs: help and completion of a line do not need them.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, get_args
 
 import typer
 
-from app.catalog.queries.params import FitSearch, FitSort, SizeSelection
+from app.catalog.queries.params import FitSearch, FitSort, PageParams, SizeSelection
 from app.cli import context, options
 from app.cli.options import (
     BODY_FIELDS,
@@ -41,6 +42,7 @@ from app.cli.output import (
     print_no_price,
     print_rows,
     print_text,
+    with_list_prices,
     with_output_options,
 )
 from app.errors import BadQuery
@@ -170,15 +172,30 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
     items = data["items"]
     rows = []
     for item in items:  # without a model every figure of a cost is exact
-        cost = flatten_converted(item["cost"][params.purchase])
-        rows.append(item | {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()})
-    print_rows(rows, in_currency(FIT_COLUMNS, params.currency, "cost"), output, json_value=data, objects=items)
+        cost = flatten_converted(_cost_of_all(item, params.purchase))
+        figures = {name: part["value"] if name in _FIGURES else part for name, part in cost.items()}
+        rows.append(item | figures)
+    rows, columns = with_list_prices(rows, in_currency(FIT_COLUMNS, params.currency, "cost"))
+    print_rows(rows, columns, output, json_value=data, objects=items)
     print_no_price(data)
     if output.format is Format.table:
         # Near misses only help where nothing fits; --include rejected lists all that do not fit.
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
     if not items:
         raise typer.Exit(EXIT_NOT_FOUND)
+
+
+_FIGURES = frozenset({"usd_per_job", "cost_per_job"})
+"""Parts of a cost that are figures with their exactness."""
+
+
+def _cost_of_all(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
+    """Return the cost of an option; its list price, which answers have of one VM, is of all VMs, too."""
+    cost = dict(item["cost"][purchase])
+    if "adjustment" in cost:
+        of_one = Decimal(repr(cost["adjustment"]["list_usd_per_hour"]))
+        cost["adjustment"] = cost["adjustment"] | {"list_usd_per_hour": float(item["nodes"] * of_one)}
+    return cost
 
 
 def _fit_model(
@@ -193,7 +210,8 @@ def _fit_model(
         value = display_value(values[stray[0]])
         raise BadQuery(option_name(stray[0]), value, "is about raw amounts, not about a model")
     purchase = values.get("purchase", "on_demand")
-    body = _workload_body(model) | {name: values[name] for name in BODY_OPTIONS if name in values}
+    given = {name: values[name] for name in BODY_OPTIONS if name in values}
+    body = _workload_body(model) | {"limit": PageParams.model_fields["limit"].default} | given
     body["constraints"] = _given(constraints, values)
     body["constraints"] |= _status_constraints(values.get("status", []))
     body["pricing"] = _given(pricing, values)
@@ -220,7 +238,7 @@ def _fit_model(
             name: replace(column, rank=TRAINING_RANKS.get(name, column.rank)) for name, column in columns.items()
         }
     rows = [_placement_row(item, purchase) for item in data["items"]]
-    columns = in_currency(columns, parsed.pricing.currency, "cost")
+    rows, columns = with_list_prices(rows, in_currency(columns, parsed.pricing.currency, "cost"))
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     print_no_price(data)
     if output.format is Format.table:
@@ -278,7 +296,7 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     """Return a placement as a row of the table, with the cost for one purchase model."""
     parallelism, memory = item["parallelism"], item["per_gpu"]
     speed = item.get("speed", {})  # of some kinds of models none is known
-    cost = item["cost"][purchase]
+    cost = _cost_of_all(item, purchase)
     degrees = {
         "TP": parallelism["tensor"],
         "PP": parallelism["pipeline"],
@@ -300,6 +318,8 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
     }
+    if "adjustment" in cost:
+        row["adjustment"] = cost["adjustment"]
     if (service := item.get("serving")) is not None:
         row |= {
             "sequences": service["max_concurrency_per_replica"] * service["replicas"],

@@ -750,3 +750,11 @@ def test_fit_and_estimate_name_the_type_of_the_weights_and_who_says_so(run: Run,
     assert "no KV cache is counted" in fitting
     estimated = run(seeded_url, "estimate", "--model", "gpt-oss-120b").stdout
     assert "weights: mxfp4 (preset: the type it is released in" in estimated
+
+
+def test_a_fit_of_a_model_lists_as_many_sizes_as_every_list(run: Run, seeded_url: str) -> None:
+    asked = ("fit", "llama-3.1-8b", "--columns", "size", "--csv")
+    total = json.loads(run(seeded_url, "fit", "llama-3.1-8b", "--json").stdout)["total"]
+    assert 10 < total < 50
+    assert len(run(seeded_url, *asked).stdout.splitlines()) == 1 + total
+    assert len(run(seeded_url, *asked, "--limit", "3").stdout.splitlines()) == 1 + 3
