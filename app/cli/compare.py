@@ -35,6 +35,7 @@ from app.cli.output import (
     make_columns,
     mark_unverified,
     min_table_width,
+    print_commitment,
     print_exchange_rate,
     print_line,
     print_next_cursor,
@@ -234,6 +235,7 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
             if texts:
                 print_text(f"{label}: {', '.join(texts)}.")
+        print_commitment(answer["vm"]["committed_hours_per_month"])
         if "LICENCE_INCLUDED" in answer["warnings"]:
             print_text("With Azure Hybrid Benefit Windows Server costs what Linux does: --os linux.")
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")

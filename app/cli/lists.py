@@ -20,6 +20,7 @@ from app.cli.output import (
     Record,
     format_value,
     make_columns,
+    print_commitment,
     print_line,
     print_no_price,
     print_page,
@@ -198,6 +199,7 @@ def _print_remarks(data: Record) -> None:
         now, then, change = (summary[name]["usd_per_month"] for name in ("now", "then", "change"))
         unpriced = f" Without {plural(summary['unpriced'], 'item')} of unknown price." if summary["unpriced"] else ""
         print_text(f"Best successors cost {then:,.2f} USD a month instead of {now:,.2f}: {change:+,.2f}.{unpriced}")
+    print_commitment(summary["then"]["committed_hours_per_month"])
     outcomes = summary["outcomes"]
     print_text(f"No successor needed: {outcomes['not_needed']}. Unknown size or region: {outcomes['error']}.")
 

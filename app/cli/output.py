@@ -372,6 +372,12 @@ def with_price_notes(
     return noted, {**columns, name: Column(heading="note", rank=1, wraps=True)}
 
 
+def print_commitment(hours: int | None) -> None:
+    """Print that a month by a reservation or savings plan is paid whole, if an amount is by one."""
+    if hours is not None:
+        print_text(f"A reservation or savings plan is paid for {hours} hours of each month, used or not.")
+
+
 def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:
     """Print the rate that the amounts of an answer are converted by, if they are."""
     if rate is not None and rate["currency"] != USD:

@@ -14,6 +14,8 @@ USD_DECIMALS = 9
 MONTHS_PER_YEAR = 12
 HOURS_PER_MONTH = 730
 """Hours of the month for which a disk or a commitment is paid: they cost whether a VM runs or not."""
+TERMS: Mapping[str, int] = {"reserved_1y": 12, "reserved_3y": 36, "savings_1y": 12, "savings_3y": 36}
+"""Months of the term of a commitment, by purchase model: a reservation or a savings plan."""
 
 Number = int | float | Decimal | Fraction
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -30,6 +32,16 @@ def round_usd(usd: Fraction | None) -> Decimal | None:
     if usd is None:
         return None
     return _EXACT.divide(Decimal(usd.numerator), Decimal(usd.denominator)).quantize(_QUANTUM, context=_EXACT)
+
+
+def paid_hours(purchase: str, hours_per_month: Decimal) -> Decimal:
+    """Return the hours of a month that are paid: those of use, but of a commitment 730, used or not."""
+    return Decimal(HOURS_PER_MONTH) if purchase in TERMS else hours_per_month
+
+
+def round_product(usd: Decimal, factor: Decimal) -> Decimal:
+    """Multiply an amount of money exactly, and round it once as `round_usd` does."""
+    return _EXACT.multiply(usd, factor).quantize(_QUANTUM, context=_EXACT)
 
 
 def total(parts: Iterable[Fraction | None]) -> Fraction | None:

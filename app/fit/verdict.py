@@ -14,6 +14,7 @@ from math import ceil
 from operator import add
 from typing import TYPE_CHECKING
 
+from app.fit.costs import HOURS_PER_MONTH, TERMS, paid_hours, round_product
 from app.fit.formulas.quantities import Figure
 
 if TYPE_CHECKING:  # else answers without a model would load the arithmetic of training
@@ -91,6 +92,10 @@ class SizeConstraints:
     verified_only: bool = False
     today: date
 
+    def usd_per_month(self, usd_per_hour: Decimal, purchase: str) -> Decimal:
+        """Return what VMs cost a month that cost this much an hour; by a commitment for all of its hours."""
+        return round_product(usd_per_hour, paid_hours(purchase, self.hours_per_month))
+
 
 PERCENT_DECIMALS = 6
 """Decimal places to which percentages are rounded."""
@@ -148,8 +153,9 @@ class Headroom:
 class Cost:
     """The cost of all nodes under one purchase model; None where the price, or the job's hours, are unknown.
 
-    Exact: nodes x price per hour; a month has the requested number of hours. The price is the one that is paid; its
-    `adjustment`, of one VM, is None where it is the list price.
+    nodes x price per hour, exactly, and rounded once. A month has the requested number of hours; a reservation or
+    savings plan is paid for its `committed_hours_per_month`, used or not, of which a job is charged its own. The price
+    is the one that is paid; its `adjustment`, of one VM, is None where it is the list price.
     """
 
     usd_per_hour: Decimal | None = None
@@ -159,6 +165,7 @@ class Cost:
     price_age_days: int | None = None
     approximate_date: bool | None = None
     adjustment: AdjustedPrice | None = None
+    committed_hours_per_month: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,19 +242,20 @@ def check_eligibility(vm: Vm, constraints: SizeConstraints) -> Iterator[Failure]
 
 
 def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints) -> Cost:
-    """Return the cost of `nodes` VMs under a purchase model: nodes x price per hour, x hours; exact."""
+    """Return the cost of `nodes` VMs under a purchase model: nodes x price per hour, x hours."""
     price = vm.usd_per_hour[purchase]
     if price is None:
         return Cost()
     hourly, as_of = nodes * price, vm.as_of.get(purchase)
     return Cost(
         usd_per_hour=hourly,
-        usd_per_month=hourly * constraints.hours_per_month,
-        usd_per_job=hourly * constraints.hours if constraints.hours is not None else None,
+        usd_per_month=constraints.usd_per_month(hourly, purchase),
+        usd_per_job=round_product(hourly, constraints.hours) if constraints.hours is not None else None,
         as_of=as_of,
         price_age_days=(constraints.today - as_of).days if as_of is not None else None,
         approximate_date=vm.approximate_date.get(purchase),
         adjustment=vm.adjustment.get(purchase),
+        committed_hours_per_month=HOURS_PER_MONTH if purchase in TERMS else None,
     )
 
 
@@ -278,6 +286,7 @@ def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:
         "OLD_PRICE": as_of is not None and ((constraints.today - as_of).days > OLD_PRICE_DAYS or undated is True),
         "UNUSUAL_PRICE": constraints.purchase in vm.unusual_price,
         "DISPUTED_PRICE": constraints.purchase in vm.disputed_price,
+        "COMMITMENT": constraints.purchase in TERMS and vm.usd_per_hour.get(constraints.purchase) is not None,
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "WITHDRAWN": vm.status == "withdrawn",

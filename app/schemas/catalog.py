@@ -15,6 +15,7 @@ from app.fit.similarity import DISTANCE_DIGITS
 from app.schemas.sizes import (
     AdjustmentField,
     Amount,
+    CommittedHours,
     ConvertedPriceOut,
     ExchangeRateField,
     NextCursor,
@@ -364,8 +365,11 @@ class CostOfVmOut(Out):
     """What one VM costs; null is unknown, or there is none of the resource."""
 
     usd_per_hour: Usd | None = Field(description="Price under the requested purchase model.")
-    usd_per_month: Usd | None = Field(description="usd_per_hour x hours_per_month.")
-    usd_per_year: Usd | None = Field(description="usd_per_hour x hours_per_month x 12.")
+    usd_per_month: Usd | None = Field(
+        description="usd_per_hour x hours_per_month; by a reservation or savings plan x committed_hours_per_month."
+    )
+    usd_per_year: Usd | None = Field(description="usd_per_month x 12.")
+    committed_hours_per_month: CommittedHours
     usd_per_vcpu_hour: Usd | None = Field(description="usd_per_hour by vCPUs, rounded to 9 decimal places.")
     usd_per_1000_coremark_hour: Usd | None = Field(description="usd_per_hour by 1,000 CoreMark iterations a second.")
     usd_per_memory_gib_hour: Usd | None = Field(description="usd_per_hour by GiB of memory.")
@@ -421,8 +425,8 @@ class CostOut(Out):
     total: CostInAllOut = Field(description="All VMs with their disks.")
     unknown_parts: list[str] = Field(description="What has no price, and leaves the total unknown: `vm`, `disks[0]`.")
     warnings: list[str] = Field(
-        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, LICENCE_INCLUDED, NO_PREMIUM_STORAGE, NO_ULTRA_DISK, "
-        "TOO_MANY_DISKS, RETIRING, … Extensible."
+        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, COMMITMENT, LICENCE_INCLUDED, NO_PREMIUM_STORAGE, "
+        "NO_ULTRA_DISK, TOO_MANY_DISKS, RETIRING, … Extensible."
     )
     not_included: list[str] = Field(description="What the figures leave out.")
     exchange_rate: ExchangeRateField = None

@@ -467,7 +467,9 @@ class PricingIn(In):
     ] = Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
     os: Os = Field(default="linux", description=PRICED_OS)
     hours: Hours | None = optional("How long the VMs run, for the cost of the job.")
-    hours_per_month: HoursPerMonth = Field(default=Decimal(730), description="Hours a month.")
+    hours_per_month: HoursPerMonth = Field(
+        default=Decimal(730), description="Hours a month; reservations and savings plans are paid for 730 anyway."
+    )
     spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] | None = optional(
         "What interruptions add to a training on spot VMs, as a share, in place of computing it."
     )

@@ -25,6 +25,7 @@ from app.fit.results import (
 from app.schemas.sizes import (
     AdjustmentField,
     Amount,
+    CommittedHours,
     ExchangeRateField,
     NextCursor,
     NoPriceField,
@@ -159,9 +160,13 @@ class OptionCostOut(Out):
     approximate_date: bool | None = Field(
         description="The price's source is undated: as_of is only the year it points to."
     )
-    usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
+    usd_per_month: Usd | None = Field(
+        description="All VMs for the month's hours; by a reservation or savings plan for committed_hours_per_month."
+    )
+    committed_hours_per_month: CommittedHours
     usd_per_job: Omittable[Figure] = Field(
-        description="On spot, including the time that interruptions add to a training."
+        description="On spot, including the time that interruptions add to a training. By a reservation or savings "
+        "plan it is the hours' share of what is paid anyway."
     )
     usd_per_million_tokens: Omittable[Figure] = Field(
         description="Generated at the expected rate, of a service on average; or trained on in the steps alone: "
@@ -212,7 +217,8 @@ class OptionOut(Out):
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
     unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
     warnings: list[str] = Field(
-        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, PREVIEW, RETIRING, WITHDRAWN, RETIRED, UNVERIFIED. Extensible."
+        description="NO_PRICE, OLD_PRICE, UNUSUAL_PRICE, COMMITMENT, PREVIEW, RETIRING, WITHDRAWN, RETIRED, "
+        "UNVERIFIED. Extensible."
     )
     explanation: str = Field(description="Why it fits, in a sentence.")
 

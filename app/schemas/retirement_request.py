@@ -52,7 +52,9 @@ class SuccessorNeedsIn(In):
     successor_days: Annotated[int, Field(ge=0, le=36_500)] = Field(
         default=1095, description="Days from today within which a successor must not retire."
     )
-    hours_per_month: HoursPerMonth = Field(default=Decimal(730), description="Hours a month.")
+    hours_per_month: HoursPerMonth = Field(
+        default=Decimal(730), description="Hours a month; reservations and savings plans are paid for 730 anyway."
+    )
 
 
 class RetirementPlanIn(SuccessorNeedsIn, InventoryIn):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.fit.successors import FeatureChange
 from app.schemas.fit_response import RejectionOut
-from app.schemas.sizes import AdjustmentField, NoPriceField, Omittable, Out, SourcedOut, Usd, page_of
+from app.schemas.sizes import AdjustmentField, CommittedHours, NoPriceField, Omittable, Out, SourcedOut, Usd, page_of
 
 
 class FiguresOut(Out):
@@ -48,7 +48,10 @@ class VmCostOut(Out):
     """What all VMs of an item cost."""
 
     usd_per_hour: Usd = Field(description="All VMs, USD an hour.")
-    usd_per_month: Usd = Field(description="All VMs for the month's hours.")
+    usd_per_month: Usd = Field(
+        description="All VMs for the month's hours; by a reservation or savings plan for committed_hours_per_month."
+    )
+    committed_hours_per_month: CommittedHours
 
 
 class SuccessorOut(FiguresOut):

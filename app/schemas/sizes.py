@@ -98,6 +98,13 @@ EstimateField = Annotated[
     Omittable[ComputedPriceOut], Field(description="What usd_per_hour is computed from, where no list states it.")
 ]
 
+CommittedHours = Annotated[
+    int | None,
+    Field(
+        description="Hours of each month that a reservation or savings plan is paid for, used or not; null: another."
+    ),
+]
+
 AdjustmentField = Annotated[
     Omittable[AdjustmentOut],
     Field(description="The list price, where rules of `vmsizes ingest adjustments` changed usd_per_hour."),

@@ -32,12 +32,14 @@ from app.errors import BadQuery
 from app.fit.costs import (
     HOURS_PER_MONTH,
     MONTHS_PER_YEAR,
+    TERMS,
     DiskModel,
     DiskRequest,
     ProvisionedDisk,
     WayToBuy,
     disk_usd_per_month,
     most_performance,
+    paid_hours,
     per_unit,
     round_usd,
     smallest_disk,
@@ -198,7 +200,7 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     of_disks = load_disks(catalog, day, (region,) if region else ())
     if not region:  # of no region, not of any
         of_disks = DiskCatalog(disks=of_disks.disks, rates={})
-    vm, month = _cost_vm(size, price, rate, search.hours_per_month, catalog.today)
+    vm, month = _cost_vm(size, price, rate, search, catalog.today)
     disks, disk_months = [], []
     for text in search.disk:
         disk, disk_month = _cost_disk(text, search, of_disks, rate, region=region, today=catalog.today)
@@ -236,10 +238,11 @@ def _why_no_price(catalog: Catalog, size_key: str, search: CostSearch, day: date
 
 
 def _cost_vm(
-    size: SizeDetails, price: SizePrice | None, rate: CurrencyRate | None, hours: Decimal, today: date
+    size: SizeDetails, price: SizePrice | None, rate: CurrencyRate | None, search: CostSearch, today: date
 ) -> tuple[CostOfVmOut, Fraction | None]:
     """Return what one VM costs, and what exactly in a month."""
     usd = to_exact(price.usd_per_hour) if price else None
+    hours = paid_hours(search.purchase, search.hours_per_month)
     month = usd * to_exact(hours) if usd is not None else None
     exact = {
         "usd_per_hour": usd,
@@ -253,6 +256,7 @@ def _cost_vm(
     }
     cost = CostOfVmOut(
         **_round(exact),
+        committed_hours_per_month=HOURS_PER_MONTH if price and search.purchase in TERMS else None,
         converted=_convert(exact, rate),
         price_as_of=price.as_of if price else None,
         price_age_days=(today - price.as_of).days if price else None,
@@ -339,6 +343,7 @@ def _warnings(
         "OLD_PRICE": max(ages, default=0) > OLD_PRICE_DAYS or vm.approximate_date is True,
         "UNUSUAL_PRICE": price is not None and price.unusual,
         "DISPUTED_PRICE": price is not None and price.disputed,
+        "COMMITMENT": vm.committed_hours_per_month is not None,
         "LICENCE_INCLUDED": os == "windows" and vm.usd_per_hour is not None,
         "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(premium),
         "NO_ULTRA_DISK": size["ultra_disk"] is False and "ultra_disk" in types,
@@ -363,8 +368,6 @@ def _convert(amounts: Amounts, rate: CurrencyRate | None) -> dict[str, Any] | No
     return convert_amounts(amounts, rate) if rate is not None else None
 
 
-TERMS: Mapping[Purchase, int] = {"reserved_1y": 12, "reserved_3y": 36, "savings_1y": 12, "savings_3y": 36}
-"""Months of the term of a commitment."""
 _SHOWN_MONTHS = (1, 3, 6, 12, 18, 24, 36, 48, 60)
 ASSUMPTIONS = (
     "a commitment is paid for {hours} hours of each month of its term, used or not",
@@ -399,7 +402,8 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
 
     prices = {(os, purchase): price_of((os, purchase)) for purchase in PURCHASE_MODELS}
     if os == "windows" and of_azure:
-        prices |= {("linux", purchase): price_of(("linux", purchase)) for purchase in ("on_demand", *TERMS)}
+        without_evictions = (purchase for purchase in PURCHASE_MODELS if purchase != "spot")
+        prices |= {("linux", purchase): price_of(("linux", purchase)) for purchase in without_evictions}
     spot_hours = 100 / (100 - to_exact(search.spot_loss_percent))
     priced = {purchase: _to_way((os, purchase), prices, spot_hours) for purchase in PURCHASE_MODELS}
     ways = {purchase: way for purchase, (way, _) in priced.items() if way is not None}

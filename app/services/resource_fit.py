@@ -216,7 +216,7 @@ def _rank_sizes(question: SizeQuestion, needs: ResourceNeeds, sort: str) -> tupl
             usd = prices.usd[place]
             nano = None if usd == UNKNOWN else round(usd * NANO) * nodes  # a price has nine decimals
             if needs.budget_usd_per_month is not None:
-                month = None if nano is None else Decimal(nano).scaleb(-9) * needs.hours_per_month
+                month = None if nano is None else needs.usd_per_month(Decimal(nano).scaleb(-9), needs.purchase)
                 if over_budget := list(check_budget(month, needs)):
                     reject(over_budget, [place])
                     continue
@@ -366,6 +366,7 @@ def to_cost_out(figures: OptionCost, rate: CurrencyRate | None) -> OptionCostOut
         usd_per_month=figures.cost.usd_per_month,
         usd_per_job=figures.per_job,
         usd_per_million_tokens=figures.per_million_tokens,
+        committed_hours_per_month=figures.cost.committed_hours_per_month,
         adjustment=figures.cost.adjustment,
         interruptions=_interruptions(figures.interruptions) if figures.interruptions is not None else None,
         usd_per_request=figures.per_request,

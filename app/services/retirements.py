@@ -21,6 +21,7 @@ from app.catalog.queries.retirements import ALIASES, planned_sizes_query, prices
 from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, computing
 from app.db.statements import Reader, fetch
+from app.fit.costs import HOURS_PER_MONTH, TERMS, paid_hours, round_product
 from app.fit.successors import (
     ESSENTIAL_FEATURES,
     FEATURE_NAMES,
@@ -109,17 +110,17 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
     return RetirementPlanOut(
         today=catalog.today,
         keep=list(needs.keep),
-        summary=_summarize(planned, needs.hours_per_month),
+        summary=_summarize(planned),
         items=planned,
         no_price=planner.no_price,
     )
 
 
-def _summarize(items: Iterable[PlannedItemOut], hours_per_month: Decimal) -> PlanSummaryOut:
-    """Count a plan by outcome and date, and add up what moving to the best successors costs; exact."""
+def _summarize(items: Iterable[PlannedItemOut]) -> PlanSummaryOut:
+    """Count a plan by outcome and date, and add up what moving to the best successors costs."""
     outcomes = dict.fromkeys((SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME), 0)
     due: dict[date | None, DueDateOut] = {}
-    now, then, priced = Decimal(0), Decimal(0), 0
+    now, then = [], []
     for item in items:
         outcomes[item.outcome] += 1
         if item.outcome in (SUCCESSOR, NO_SUCCESSOR):
@@ -129,17 +130,30 @@ def _summarize(items: Iterable[PlannedItemOut], hours_per_month: Decimal) -> Pla
             of_day.vms += item.count
             of_day.without_successor += item.outcome == NO_SUCCESSOR
         if item.successors and item.cost is not None:
-            priced, now = priced + 1, now + item.cost.usd_per_hour
-            then += item.successors[0].cost.usd_per_hour
+            now.append(item.cost)
+            then.append(item.successors[0].cost)
+    in_all = _add_up(then)
     return PlanSummaryOut(
         outcomes=outcomes,
         by_date=[due[day] for day in sorted(due, key=lambda day: (day is None, day or date.max))],
-        now=VmCostOut(usd_per_hour=now, usd_per_month=now * hours_per_month),
-        then=VmCostOut(usd_per_hour=then, usd_per_month=then * hours_per_month),
-        change=VmCostOut(usd_per_hour=then - now, usd_per_month=(then - now) * hours_per_month),
-        priced=priced,
-        unpriced=outcomes[SUCCESSOR] - priced,
+        now=_add_up(now),
+        then=in_all,
+        change=_add_up([in_all, *(_negative(cost) for cost in now)]),
+        priced=len(now),
+        unpriced=outcomes[SUCCESSOR] - len(now),
     )
+
+
+def _add_up(costs: Sequence[VmCostOut]) -> VmCostOut:
+    return VmCostOut(
+        usd_per_hour=sum((cost.usd_per_hour for cost in costs), Decimal(0)),
+        usd_per_month=sum((cost.usd_per_month for cost in costs), Decimal(0)),
+        committed_hours_per_month=max((cost.committed_hours_per_month or 0 for cost in costs), default=0) or None,
+    )
+
+
+def _negative(cost: VmCostOut) -> VmCostOut:
+    return cost.model_copy(update={"usd_per_hour": -cost.usd_per_hour, "usd_per_month": -cost.usd_per_month})
 
 
 RegionPrices = dict[str, dict[str, PriceInForce]]
@@ -235,8 +249,8 @@ class _Planner:
             price_as_of=price.as_of if price is not None else None,
             purchase=self._purchase(item.region),
             adjustment=price.adjustment if price is not None else None,
-            cost=self._cost(price.usd_per_hour, item.count) if price is not None else None,
-            successors=[self._successor(*successor, price, item.count) for successor in answer.successors],
+            cost=self._cost(price.usd_per_hour, item.count, item.region) if price is not None else None,
+            successors=[self._successor(*successor, price, item) for successor in answer.successors],
             rejection_summary=dict(answer.refusals.summary),
             nearest_misses=answer.refusals.nearest,
             fixes=answer.fixes,
@@ -251,7 +265,7 @@ class _Planner:
         return before is None or retires < before
 
     def _successor(
-        self, match: Match, changes: Differences, price: PriceInForce, old: PriceInForce | None, count: int
+        self, match: Match, changes: Differences, price: PriceInForce, old: PriceInForce | None, item: InventoryItem
     ) -> SuccessorOut:
         facts = self._facts[match.machine.key]
         gpus = to_gpus(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
@@ -267,8 +281,8 @@ class _Planner:
             usd_per_hour=price.usd_per_hour,
             price_as_of=price.as_of,
             adjustment=price.adjustment,
-            cost=self._cost(price.usd_per_hour, count),
-            change=self._cost(price.usd_per_hour - old.usd_per_hour, count) if old is not None else None,
+            cost=self._cost(price.usd_per_hour, item.count, item.region),
+            change=self._cost(price.usd_per_hour - old.usd_per_hour, item.count, item.region) if old else None,
         )
 
     def _answer(self, old: Candidate, region: str) -> _Answer:
@@ -315,9 +329,13 @@ class _Planner:
                 paid = {"usd_per_hour": price.usd_per_hour, "adjustment": price.adjustment}
                 yield GiveUpOut(give_up=list(names), size=match.machine.name, **paid)
 
-    def _cost(self, usd_per_hour: Decimal, count: int) -> VmCostOut:
-        hourly = count * usd_per_hour
-        return VmCostOut(usd_per_hour=hourly, usd_per_month=hourly * self._needs.hours_per_month)
+    def _cost(self, usd_per_hour: Decimal, count: int, region: str) -> VmCostOut:
+        hourly, purchase = count * usd_per_hour, self._purchase(region)
+        return VmCostOut(
+            usd_per_hour=hourly,
+            usd_per_month=round_product(hourly, paid_hours(purchase, self._needs.hours_per_month)),
+            committed_hours_per_month=HOURS_PER_MONTH if purchase in TERMS else None,
+        )
 
 
 def load_sizes(catalog: Catalog) -> list[tuple[Mapping[str, Any], Candidate]]:

@@ -67,6 +67,7 @@ WARNINGS: Mapping[str, str] = {
     "OLD_PRICE": "old price",
     "UNUSUAL_PRICE": "unusual price",
     "DISPUTED_PRICE": "disputed price",
+    "COMMITMENT": "paid for 730 hours of each month, used or not; a job is charged its share",
     "PREVIEW": "preview",
     "RETIRING": "retiring",
     "RETIRED": "retired",

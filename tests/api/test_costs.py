@@ -1,6 +1,6 @@
 """What a size costs with disks, and the list of disks."""
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import httpx
@@ -206,3 +206,64 @@ def test_every_description_of_a_system_says_what_hybrid_benefit_costs(client: ht
     ]
     assert len(described) > 10
     assert all("Azure Hybrid Benefit" in text for text in described)
+
+
+# Commitments: paid for 730 hours of each month, used or not
+
+
+@pytest.mark.parametrize("purchase", ["reserved_1y", "savings_3y"])
+def test_a_month_by_a_commitment_is_paid_whole_however_few_its_hours(client: httpx.Client, purchase: str) -> None:
+    asked: dict[str, Any] = {"region": "polandcentral", "purchase": purchase, "hours_per_month": 200}
+    found = cost(client, "/sizes/b16als_v2/cost", **asked, count=2)
+    usd = Decimal(repr(found["vm"]["usd_per_hour"]))
+    assert found["vm"]["usd_per_month"] == float(usd * 730)
+    assert found["vm"]["usd_per_year"] == float(usd * 8760)
+    assert found["total"]["usd_per_month"] == float(usd * 1460)
+    assert (found["vm"]["committed_hours_per_month"], found["warnings"]) == (730, ["COMMITMENT"])
+    (way,) = (
+        way
+        for way in client.get("/sizes/b16als_v2/buy?region=polandcentral&months=36&hours_per_month=200").json()["ways"]
+        if way["purchase"] == purchase
+    )
+    assert way["usd_per_month"] == found["vm"]["usd_per_month"]
+    on_demand = cost(client, "/sizes/b16als_v2/cost", **asked | {"purchase": "on_demand"})
+    assert on_demand["vm"]["usd_per_month"] == float(Decimal(repr(on_demand["vm"]["usd_per_hour"])) * 200)
+    assert (on_demand["vm"]["committed_hours_per_month"], on_demand["warnings"]) == (None, [])
+
+
+def test_fits_and_their_budgets_count_the_whole_month_of_a_commitment(client: httpx.Client) -> None:
+    asked: dict[str, Any] = {"min_vcpus": 16, "name": "*b16als_v2", "region": "polandcentral"}
+    asked |= {"hours_per_month": 100, "hours": 7.5}
+    found = client.get("/fit", params={**asked, "purchase": "reserved_1y"}).json()["items"][0]
+    body = {
+        "resources": {"min_vcpus": 16},
+        "constraints": {"name": ["*b16als_v2"], "regions": ["polandcentral"]},
+        "pricing": {"purchases": ["reserved_1y", "on_demand"], "hours_per_month": 100, "hours": 7.5},
+    }
+    placed = client.post("/fit", json=body).json()["items"][0]
+    for option in (found, placed):
+        of = option["cost"]["reserved_1y"]
+        usd = Decimal(repr(of["usd_per_hour"]))
+        assert (of["usd_per_month"], of["committed_hours_per_month"]) == (float(usd * 730), 730)
+        # The hours' share of what is paid anyway, which a warning says; and no more digits than other amounts.
+        assert of["usd_per_job"]["value"] == float((usd * Decimal("7.5")).quantize(Decimal("1e-9"), ROUND_HALF_UP))
+        assert "COMMITMENT" in option["warnings"]
+        other = option["cost"]["on_demand"]
+        assert other["usd_per_month"] == float(Decimal(repr(other["usd_per_hour"])) * 100)
+        assert other["committed_hours_per_month"] is None
+        assert f"{of['usd_per_month']:.2f} USD a month" in option["explanation"]
+    for budget, fitting in ((of["usd_per_month"] - 1, 0), (of["usd_per_month"], 1)):
+        asked_for: dict[str, Any] = {**asked, "purchase": "reserved_1y", "budget_usd_per_month": budget}
+        assert client.get("/fit", params=asked_for).json()["total"] == fitting
+
+
+def test_a_plan_for_retirements_counts_the_whole_month_of_a_commitment(client: httpx.Client) -> None:
+    items = [{"size": "e16-4s_v3", "region": "polandcentral", "count": 3}]
+    body = {"items": items, "purchase": "savings_1y", "hours_per_month": 100}
+    plan = client.post("/retirements", json=body).json()
+    (item,) = plan["items"]
+    for of in (item["cost"], item["successors"][0]["cost"], plan["summary"]["now"], plan["summary"]["then"]):
+        assert of["usd_per_month"] == float(Decimal(repr(of["usd_per_hour"])) * 730)
+        assert of["committed_hours_per_month"] == 730
+    on_demand = client.post("/retirements", json=body | {"purchase": "on_demand"}).json()["items"][0]["cost"]
+    assert on_demand["usd_per_month"] == float(Decimal(repr(on_demand["usd_per_hour"])) * 100)

@@ -171,7 +171,9 @@ class CostSearch(OfferParams, CurrencyParams):
 
     count: int = Field(default=1, ge=1, le=100_000, description="VMs, each with its disks.", examples=[2])
     hours_per_month: HoursPerMonth = Field(
-        default=Decimal(730), description="Hours a month that each VM runs; disks cost the whole month.", examples=[730]
+        default=Decimal(730),
+        description="Hours a month that each VM runs; disks, reservations and savings plans cost the whole month.",
+        examples=[730],
     )
     disk: tuple[DiskText, ...] = Field(
         default=(),

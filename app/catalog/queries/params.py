@@ -604,7 +604,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     hours: Hours | None = optional("How long the job runs; gives the cost of the job.", 24)
     hours_per_month: HoursPerMonth = Field(
         default=Decimal(730),
-        description="Hours a month that a month's cost is made of.",
+        description="Hours a month that a month's cost is made of; of reservations and savings plans 730 anyway.",
         examples=[730],
     )
     budget_usd_per_month: UsdAmount | None = optional("The most that all VMs may cost a month, USD.", 100000)
