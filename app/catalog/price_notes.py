@@ -13,7 +13,8 @@ def price_note(item: Mapping[str, Any], prefix: str = "", shown: Callable[[Any],
     """
     notes = []
     if item.get(f"{prefix}unusual"):
-        notes.append(f"unusual: median {shown(item['median_usd_per_hour'])}")
+        median = item.get("median_usd_per_hour")
+        notes.append("unusual" if median is None else f"unusual: median {shown(median)}")
     if item.get(f"{prefix}disputed"):
         notes.append("disputed")
     if estimate := item.get("estimate"):

@@ -1,6 +1,6 @@
 """Commands about sizes and their cost: `vmsizes similar`, `compare`, `cost`, `history`, `buy`, `preflight`."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -47,6 +47,7 @@ from app.cli.output import (
     read_text_file,
     terminal_width,
     with_list_prices,
+    with_notes,
     with_output_options,
 )
 from app.errors import BadQuery, BadWorkload
@@ -69,6 +70,8 @@ COST_COLUMNS = {
     "usd_per_year": Column(heading="USD/year", rank=3, format=format_cents),
     **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
 }
+_OF_ANSWER = ("size", "region", "os", "purchase")
+"""What CSV repeats in each row of a cost and of the ways to buy."""
 HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)
 MIN_WORD_WIDTH = 13
 """A value with a word longer than its column is left out of `compare`, but never for a word up to this length."""
@@ -216,48 +219,65 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
     """Show what VMs of a size cost with their disks: an hour, a month, a year."""
     params = parse_params(CostSearch, values)
     answer = context.ask("GET /sizes/{name}/cost", params, name)
-    columns = in_currency(COST_COLUMNS, params.currency)
-    rows = list(_cost_rows(answer, {**COST_COLUMNS, **columns}))
+    is_table = output.format is Format.table and not output.columns
+    rows = list(_cost_rows(answer))
+    if is_table:
+        rows = [_dated_for_people(row) for row in rows]
+    rows, columns = with_notes(rows, in_currency(COST_COLUMNS, params.currency))
     if output.format is Format.table:
-        where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
+        where = f"in {answer['region']}" if answer["region"] else "(no price)"
         model = f"{answer['os'].capitalize()}, {answer['purchase'].replace('_', ' ')}"
-        print_text(f"{answer['size']} {where}: {model}, {format_value(answer['hours_per_month'])} hours a month")
+        hours = format_value(answer["hours_per_month"])
+        print_text(f"{answer['size']} {where}{_asked_days(params)}: {model}, {hours} hours a month")
         print_line()
     print_rows(rows, columns, output, json_value=answer)
     print_no_price(answer)
     if output.format is Format.table:
         print_line()
-        adjustment = answer["vm"].get("adjustment")
-        if adjustment is not None:
-            listed, rules = format_value(adjustment["list_usd_per_hour"]), ", ".join(adjustment["rules"])
-            print_text(f"The list price of 1 VM is {listed} USD/h; it is adjusted by {rules}.")
         print_exchange_rate(answer.get("exchange_rate"))
         for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
             if texts:
                 print_text(f"{label}: {', '.join(texts)}.")
+        if "estimate" in answer["vm"]:
+            print_text(f"The price is computed: {answer['vm']['estimate']['formula']}.")
         print_commitment(answer["vm"]["committed_hours_per_month"])
         if "LICENCE_INCLUDED" in answer["warnings"]:
             print_text("With Azure Hybrid Benefit Windows Server costs what Linux does: --os linux.")
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")
 
 
-def _cost_rows(answer: Mapping[str, Any], fields: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield one VM, each of its disks, and all VMs together, as rows that have all of the fields."""
-    blank = dict.fromkeys(fields)
+def _asked_days(params: CostSearch | BuySearch) -> str:
+    """Return the days that were asked for, in words; empty for today."""
+    in_force = f", in force on {params.as_of}" if params.as_of is not None else ""
+    return in_force + (f", as known on {params.known_at}" if params.known_at is not None else "")
+
+
+def _cost_rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield one VM, each of its disks, and all VMs together, as rows that have the same fields."""
     vm = answer["vm"]
-    yield _cost_row("vm", "1 VM", vm | {"source_ids": [vm["source_id"]] if vm["source_id"] else []}, blank)
+    about = {name: answer[name] for name in _OF_ANSWER}
+    figures = {"usd_per_hour": None, **vm, "source_ids": [vm["source_id"]] if vm["source_id"] else []}
+    parts = [("vm", "1 VM", figures)]
     for index, disk in enumerate(answer["disks"]):
         amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
         stated = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
-        yield _cost_row(f"disks[{index}]", f"{disk['disk']}: {', '.join(stated)}", disk, blank)
+        parts.append((f"disks[{index}]", f"{disk['disk']}: {', '.join(stated)}", disk))
     vms = f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}"
     with_disks = f", each with {plural(len(answer['disks']), 'disk')}" if answer["disks"] else ""
-    yield _cost_row("total", f"{vms}{with_disks}", answer["total"], blank)
+    parts.append(("total", f"{vms}{with_disks}", answer["total"]))
+    fields = [name for name in flatten_converted(figures) if name not in ("source_id", "adjustment", "estimate")]
+    for part, what, stated_figures in parts:
+        flat = flatten_converted(stated_figures)
+        row = about | {"part": part, "what": what} | {name: flat.get(name) for name in fields}
+        row |= {name: flat[name] for name in ("adjustment", "estimate") if name in flat}
+        yield row | {"warnings": answer["warnings"]}
 
 
-def _cost_row(part: str, what: str, figures: Mapping[str, Any], blank: Mapping[str, None]) -> dict[str, Any]:
-    stated = {name: value for name, value in flatten_converted(figures).items() if name in blank}
-    return {**blank, **stated, "part": part, "what": what}
+def _dated_for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose day is marked if the list of its price is undated, and then has no age."""
+    if not row.get("approximate_date"):
+        return dict(row)
+    return {**row, "price_as_of": f"≈{row['price_as_of']}", "price_age_days": None}
 
 
 @app.command(cls=Command)
@@ -412,8 +432,13 @@ _WAY_COLUMNS = {
     "break_even_month": Column(heading="paid off in month"),
     "break_even_percent": Column(heading="beats on demand from", rank=2, format="{:g} %".format),
     "cheapest_from_percent": Column(heading="cheapest from", format="{:g} %".format),
-    **make_columns(price_as_of=2, source_id=3),
+    **make_columns(price_as_of=2, warnings=1, source_id=3),
 }
+_OF_PRICE = (
+    *("usd_per_hour", "price_per_hour", "price_as_of", "price_age_days", "approximate_date", "source_id"),
+    *("unusual", "disputed"),
+)
+_OF_BUY = ("size", "region", "os", "months", "hours_per_month", "count")
 _CONVERTED = {
     "usd_per_hour": "price_per_hour",
     "licence_usd_per_hour": "licence_price_per_hour",
@@ -431,51 +456,77 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     """Compare the ways to buy VMs of a size over months: on demand, spot, reserved, savings plans."""
     params = parse_params(BuySearch, values)
     answer = context.ask("GET /sizes/{name}/buy", params, name)
-    rows = []
-    per_hour = "usd_per_hour" if params.currency in (None, USD) else "price_per_hour"
-    for way in answer["ways"]:  # with its first price: the others, of Windows and of Linux, are those of a licence
-        price, *parts = [flatten_converted(price) for price in way["prices"]] or [{}]
-        amounts = [Decimal(str(part[per_hour])) for part in parts]
-        plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
-        of_price = ("usd_per_hour", "price_per_hour", "price_as_of", "source_id")
-        row = plain | {field: price.get(field) for field in of_price}
-        rows.append(row | {f"licence_{per_hour}": amounts[0] - amounts[1] if amounts else None})
+    currency = None if params.currency in (None, USD) else str(params.currency)
+    rows = list(_way_rows(answer, "price_per_hour" if currency else "usd_per_hour"))
     columns = _WAY_COLUMNS
-    if params.currency not in (None, USD):
+    if currency is not None:
         columns = {
-            _CONVERTED.get(name, name): replace(column, heading=column.heading.replace(USD, str(params.currency)))
+            _CONVERTED.get(name, name): replace(column, heading=column.heading.replace(USD, currency))
             for name, column in _WAY_COLUMNS.items()
         }
     if answer["os"] == "linux":
         columns = {name: column for name, column in columns.items() if not name.startswith("licence")}
+    if output.format is Format.table and not output.columns:
+        rows = [_dated_for_people(row) for row in rows]
     if output.format is Format.table:
         windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
         system = "Linux" if answer["os"] == "linux" else windows
-        where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
-        hours, months, count = format_value(answer["hours_per_month"]), answer["months"], answer["count"]
-        vms = f"{count} VM{'s' if count > 1 else ''}"
-        print_text(
-            f"{answer['size']} {where}: {vms}, {system}, {months} month{'s' if months > 1 else ''} of {hours} hours"
-        )
+        where = f"in {answer['region']}" if answer["region"] else "(no price)"
+        of_months = f"{plural(answer['months'], 'month')} of {format_value(answer['hours_per_month'])} hours"
+        vms = plural(answer["count"], "VM")
+        print_text(f"{answer['size']} {where}{_asked_days(params)}: {vms}, {system}, {of_months}")
         print_line()
-    print_rows(rows, columns, output, json_value=answer, objects=answer["ways"])
+    noted, columns = with_notes(rows, columns)
+    print_rows(noted, columns, output, json_value=answer, objects=answer["ways"])
     print_no_price(answer)
     if output.format is Format.table:
         print_line()
-        retires, left = answer["retirement_date"], answer["retires_after_months"]
-        ending = f"the size retires on {retires}{f', after {left} of the {months} months' if left is not None else ''}"
-        if retires and retires <= answer["as_of"]:
-            ending = f"the size retired on {retires}"
-        if answer["cheapest"]:
-            unknown = f" Unknown: {', '.join(answer['unknown'])}." if answer["unknown"] else ""
-            best = answer["cheapest_without_spot"]
-            others = f", of those without evictions {best}" if best and best != answer["cheapest"] else ""
-            others += f"; but {ending}" if left is not None else ""
-            print_text(f"Cheapest of the known ways: {answer['cheapest']}{others}.{unknown}")
-        if answer["not_sold"]:
-            ways = (f"{way['purchase']} (until {way['sold_until']})" for way in answer["not_sold"])
-            print_text(f"No longer sold: {', '.join(ways)}.")
+        _print_verdict(answer)
+        if days := _days_of_prices(rows):
+            print_text(f"Prices are of different days: {days}.")
         print_exchange_rate(answer.get("exchange_rate"))
-        if retires and (left is None or not answer["cheapest"]):
-            print_text(f"{ending[0].upper()}{ending[1:]}.")
         print_text(f"Assumed: {'; '.join(answer['assumptions'])}.")
+    if not answer["cheapest"]:
+        raise typer.Exit(EXIT_NOT_FOUND)
+
+
+def _way_rows(answer: Mapping[str, Any], per_hour: str) -> Iterator[dict[str, Any]]:
+    """Yield each way with its first price: the others, of Windows and of Linux, are those of a licence."""
+    about = {name: answer[name] for name in _OF_BUY}
+    for way in answer["ways"]:
+        price, *parts = [flatten_converted(price) for price in way["prices"]] or [{}]
+        amounts = [Decimal(str(part[per_hour])) for part in parts]
+        plain = {name: value for name, value in flatten_converted(way).items() if name not in ("prices", "cumulative")}
+        row = about | plain | {field: price.get(field) for field in _OF_PRICE}
+        row |= {name: price[name] for name in ("adjustment", "estimate") if name in price}
+        yield row | {f"licence_{per_hour}": amounts[0] - amounts[1] if amounts else None}
+
+
+def _print_verdict(answer: Mapping[str, Any]) -> None:
+    """Print which way is the cheapest, which are unknown or no longer sold, and when the size retires."""
+    retires, left, months = answer["retirement_date"], answer["retires_after_months"], answer["months"]
+    ending = f"the size retires on {retires}{f', after {left} of the {months} months' if left is not None else ''}"
+    if retires and retires <= answer["as_of"]:
+        ending = f"the size retired on {retires}"
+    unknown = [f"Unknown: {', '.join(answer['unknown'])}."] if answer["unknown"] else []
+    if answer["cheapest"]:
+        best = answer["cheapest_without_spot"]
+        others = f", of those without evictions {best}" if best and best != answer["cheapest"] else ""
+        others += f"; but {ending}" if left is not None else ""
+        unknown = [f"Cheapest of the known ways: {answer['cheapest']}{others}.", *unknown]
+    if unknown:
+        print_text(" ".join(unknown))
+    if answer["not_sold"]:
+        ways = (f"{way['purchase']} (until {way['sold_until']})" for way in answer["not_sold"])
+        print_text(f"No longer sold: {', '.join(ways)}.")
+    if retires and (left is None or not answer["cheapest"]):
+        print_text(f"{ending[0].upper()}{ending[1:]}.")
+
+
+def _days_of_prices(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the days of the prices of ways to buy, which compare badly where they are far apart; empty for one day."""
+    by_day: dict[str, list[str]] = {}
+    for row in rows:
+        if row["price_as_of"] is not None:
+            by_day.setdefault(row["price_as_of"], []).append(row["purchase"])
+    return "; ".join(f"{', '.join(names)} {day}" for day, names in by_day.items()) if len(by_day) > 1 else ""

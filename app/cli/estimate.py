@@ -42,7 +42,7 @@ from app.cli.output import (
     print_no_price,
     print_rows,
     print_text,
-    with_list_prices,
+    with_notes,
     with_output_options,
 )
 from app.errors import BadQuery
@@ -175,7 +175,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
         cost = flatten_converted(_cost_of_all(item, params.purchase))
         figures = {name: part["value"] if name in _FIGURES else part for name, part in cost.items()}
         rows.append(item | figures)
-    rows, columns = with_list_prices(rows, in_currency(FIT_COLUMNS, params.currency, "cost"))
+    rows, columns = with_notes(rows, in_currency(FIT_COLUMNS, params.currency, "cost"))
     print_rows(rows, columns, output, json_value=data, objects=items)
     print_no_price(data)
     if output.format is Format.table:
@@ -238,7 +238,7 @@ def _fit_model(
             name: replace(column, rank=TRAINING_RANKS.get(name, column.rank)) for name, column in columns.items()
         }
     rows = [_placement_row(item, purchase) for item in data["items"]]
-    rows, columns = with_list_prices(rows, in_currency(columns, parsed.pricing.currency, "cost"))
+    rows, columns = with_notes(rows, in_currency(columns, parsed.pricing.currency, "cost"))
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     print_no_price(data)
     if output.format is Format.table:
@@ -318,8 +318,7 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
     }
-    if "adjustment" in cost:
-        row["adjustment"] = cost["adjustment"]
+    row |= {name: cost[name] for name in ("adjustment", "estimate") if name in cost}
     if (service := item.get("serving")) is not None:
         row |= {
             "sequences": service["max_concurrency_per_replica"] * service["replicas"],

@@ -372,6 +372,17 @@ def with_price_notes(
     return noted, {**columns, name: Column(heading="note", rank=1, wraps=True)}
 
 
+def with_notes(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+) -> tuple[list[dict[str, Any]], dict[str, Column]]:
+    """Return rows with list prices, rules, formulas and notes as fields of their own, where any price has them."""
+    listed, shown = with_list_prices(rows, columns)
+    noted, shown = with_price_notes(listed, shown)
+    if any("estimate" in row for row in noted):
+        noted = [row | {"estimate_formula": row.pop("estimate", {}).get("formula")} for row in noted]
+    return noted, shown
+
+
 def print_commitment(hours: int | None) -> None:
     """Print that a month by a reservation or savings plan is paid whole, if an amount is by one."""
     if hours is not None:

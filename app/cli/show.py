@@ -342,7 +342,10 @@ def _price(size: Record) -> str:
             converted = size["converted"]
             price = f"{format_amount(converted[f'{purchase}_price_per_hour'])} {converted['currency']}"
         prices.append(f"{price}/h {label}" + (f" (as of {days[purchase]})" if days[purchase] else ""))
-    return _join(*prices, f"Linux, {size['region']}", price_note(size, "price_")) if prices else "unknown"
+    adjustment = size.get("adjustment")
+    listed = f"list price {format_value(adjustment['list_usd_per_hour'])} USD/h" if adjustment else ""
+    adjusted = f"{listed}, adjusted by {', '.join(adjustment['rules'])}" if adjustment else ""
+    return _join(*prices, f"Linux, {size['region']}", adjusted, price_note(size, "price_")) if prices else "unknown"
 
 
 def _disks(size: Record, kind: str, label: str) -> str:

@@ -71,6 +71,7 @@ class Vm(SizeFacts):
     unusual_price: frozenset[str] = frozenset()
     disputed_price: frozenset[str] = frozenset()
     adjustment: Mapping[str, AdjustedPrice | None] = field(default_factory=dict)
+    formula: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def fractional(self) -> bool:
@@ -155,7 +156,8 @@ class Cost:
 
     nodes x price per hour, exactly, and rounded once. A month has the requested number of hours; a reservation or
     savings plan is paid for its `committed_hours_per_month`, used or not, of which a job is charged its own. The price
-    is the one that is paid; its `adjustment`, of one VM, is None where it is the list price.
+    is the one that is paid; its `adjustment`, of one VM, is None where it is the list price, and its `formula` None
+    where a list states it.
     """
 
     usd_per_hour: Decimal | None = None
@@ -165,6 +167,7 @@ class Cost:
     price_age_days: int | None = None
     approximate_date: bool | None = None
     adjustment: AdjustedPrice | None = None
+    formula: str | None = None
     committed_hours_per_month: int | None = None
 
 
@@ -255,6 +258,7 @@ def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints
         price_age_days=(constraints.today - as_of).days if as_of is not None else None,
         approximate_date=vm.approximate_date.get(purchase),
         adjustment=vm.adjustment.get(purchase),
+        formula=vm.formula.get(purchase),
         committed_hours_per_month=HOURS_PER_MONTH if purchase in TERMS else None,
     )
 
@@ -463,6 +467,12 @@ def unused_gpu_memory_percent(vm: Vm, nodes: int, needs: ResourceNeeds) -> float
 _LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}
 
 
+def price_place(vm: Vm, purchase: str) -> str:
+    """Return where a price holds, and that it is computed where no list states it: ` in oci (computed)`."""
+    where = f" in {vm.region}" if vm.region else ""
+    return f"{where} (computed)" if vm.formula.get(purchase) else where
+
+
 def explain_option(option: Option, needs: ResourceNeeds) -> str:
     """Describe in a sentence why an option fits: its tightest resource, and its cost."""
     nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
@@ -474,5 +484,5 @@ def explain_option(option: Option, needs: ResourceNeeds) -> str:
     cost, model = option.costs.get(needs.purchase), needs.purchase.replace("_", "-")
     if cost is None or cost.usd_per_hour is None or cost.usd_per_month is None:
         return f"Fits on {nodes}{limit}; its {model} price is unknown."
-    where, month = f" in {option.vm.region}" if option.vm.region else "", f"{cost.usd_per_month:.2f} USD a month"
+    where, month = price_place(option.vm, needs.purchase), f"{cost.usd_per_month:.2f} USD a month"
     return f"Fits on {nodes}{limit}; {cost.usd_per_hour.normalize():f} USD an hour {model}{where}, {month}."

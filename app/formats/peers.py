@@ -205,6 +205,7 @@ class SizesJson(_SizesInOne):
     def _add_prices(self, size: dict[str, Any], offer: Offer) -> None:
         of_system = {
             purchase: {"usd_per_hour": offer[purchase], "as_of": offer[f"{purchase}_as_of"]}
+            | ({"computed": True} if offer[f"{purchase}_formula"] is not None else {})
             for purchase in PURCHASE_MODELS
             if offer[purchase] is not None
         }

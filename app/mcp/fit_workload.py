@@ -143,6 +143,8 @@ def _to_option(option: Mapping[str, Any], currency: str) -> dict[str, Any]:
         shown[purchase] |= tool.adjustment_of(cost)
         if (of_job := cost.get("usd_per_job")) is not None:
             shown[purchase]["usd_per_job"] = _range(of_job)
+        if "estimate" in cost:
+            shown[purchase]["computed"] = True
         if currency and "converted" in cost:
             shown[purchase][f"{currency.lower()}_per_hour"] = cost["converted"]["cost_per_hour"]
     first = next(iter(costs.values()), None)

@@ -194,6 +194,7 @@ _FIRST_FIELDS = (
     *(
         "vcpus",
         "memory_gib",
+        "estimate_formula",
         "spot_usd_per_hour",
         "region",
         "status",
@@ -229,7 +230,7 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     sizes = [dict(zip(values_of, values, strict=True)) for values in zip(*values_of.values(), strict=True)]
     unknown = [name for name in lines if any(size[name] is None and not is_inapplicable(name, size) for size in sizes)]
     return tool.Reply(
-        text=_comparison_text(comparison, lines["usd_per_hour"]["values"], names, values.get("region")),
+        text=_comparison_text(comparison, lines, names, values.get("region")),
         content={
             "baseline": comparison["baseline"],
             "sizes": comparison["sizes"],
@@ -258,10 +259,11 @@ def _to_line(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _comparison_text(
     comparison: Mapping[str, Any],
-    prices: list[Mapping[str, Any]],
+    lines: Mapping[str, Mapping[str, Any]],
     names: Mapping[str, str],
     regions: Sequence[str] | None,
 ) -> str:
+    prices = lines["usd_per_hour"]["values"]
     others = [
         f"{names[cell['size']]} {cell['difference_percent']:+.1f}%"
         for cell in prices
@@ -270,6 +272,9 @@ def _comparison_text(
     changes = f"; price an hour: {', '.join(others)}" if others else ""
     if regions and (unpriced := [names[cell["size"]] for cell in prices if cell["value"] is None]):
         changes += f"; no price in {', '.join(regions)}: {', '.join(unpriced)}"
+    formulas = lines["estimate_formula"]["values"] if "estimate_formula" in lines else ()
+    if computed := [names[cell["size"]] for cell in formulas if cell["value"] is not None]:
+        changes += f"; computed price: {', '.join(computed)}"
     return f"{plural(len(comparison['sizes']), 'size')} compared with {names[comparison['baseline']]}{changes}."
 
 

@@ -17,6 +17,7 @@ from app.schemas.sizes import (
     Amount,
     CommittedHours,
     ConvertedPriceOut,
+    EstimateField,
     ExchangeRateField,
     NextCursor,
     NoPriceField,
@@ -380,6 +381,7 @@ class CostOfVmOut(Out):
     approximate_date: bool | None = Field(description="The source is undated: price_as_of is only the year.")
     source_id: str | None = Field(description="Id of the source of the price in GET /sources.")
     adjustment: AdjustmentField = None
+    estimate: EstimateField = None
     converted: Omittable[ConvertedCostOfVmOut] = optional("With `currency`: the cost in that currency.")
 
 
@@ -446,6 +448,7 @@ class BuyPriceOut(Out):
     unusual: bool = Field(description="The price is far from that of other regions.")
     disputed: bool = Field(description="Sources disagree on it.")
     adjustment: AdjustmentField = None
+    estimate: EstimateField = None
     converted: Omittable[ConvertedPriceOut] = optional("With `currency`: the price in it.")
 
 
@@ -489,6 +492,7 @@ class BuyWayOut(Out):
         "null for never. The others are not compared with spot VMs, which can be evicted."
     )
     cumulative: list[BuyMonthOut] = Field(description="What it has cost by the end of some months.")
+    warnings: list[str] = Field(description="Of its prices: OLD_PRICE, UNUSUAL_PRICE, DISPUTED_PRICE. Extensible.")
     prices: list[BuyPriceOut] = Field(
         description="The prices that it is made of. A commitment for Windows is that for Linux, and the licence by the "
         "hour: the difference of the two prices on demand."

@@ -26,6 +26,7 @@ from app.schemas.sizes import (
     AdjustmentField,
     Amount,
     CommittedHours,
+    EstimateField,
     ExchangeRateField,
     NextCursor,
     NoPriceField,
@@ -174,6 +175,7 @@ class OptionCostOut(Out):
     )
     usd_per_request: Omittable[Figure] = optional("Of a service: all VMs over the requests that it gets on average.")
     adjustment: AdjustmentField = None
+    estimate: EstimateField = None
     interruptions: Omittable[InterruptionsOut] = optional(
         "On spot, of a training: what evictions add, where `spot_overhead` is not given."
     )

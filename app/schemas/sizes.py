@@ -91,7 +91,7 @@ class ComputedPriceOut(Out):
 
     estimated: bool = Field(description="Always true.")
     formula: str = Field(description="What the price is computed from, in words.")
-    sum: Omittable[SumOut] = optional("In lists of prices: the figures of the formula.")
+    sum: Omittable[SumOut] = optional("In lists of prices and in costs: the figures of the formula.")
 
 
 EstimateField = Annotated[

@@ -63,14 +63,16 @@ def side_by_side(
 ) -> ComparisonOut:
     """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these.
 
-    Where rules changed the price of any, list prices stand behind the fields of the size. With a rate all prices follow
+    Where rules changed the price of any, list prices stand behind the fields of the size, and where the price of any is
+    computed, the formulas. With a rate all prices follow
     in its currency.
     """
-    adjusted = any("adjustment" in size.row for size in details)
+    adjusted, computed = (any(name in size.row for size in details) for name in ("adjustment", "estimate"))
     columns = [
         {
             **{name: value for name, value in size.row.items() if name not in ("adjustment", "estimate")},
             **(adjustment_columns(size.row) if adjusted else {}),
+            **({"estimate_formula": size.row.get("estimate", {}).get("formula")} if computed else {}),
             "gpu_count": size.gpus,
             **_total_figures(size),
             **_unit_prices(size),

@@ -25,7 +25,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, fi
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import Os, check_days
-from app.catalog.queries.prices import find_ended_sales
+from app.catalog.queries.prices import PriceSearch, find_ended_sales, find_prices
 from app.catalog.queries.sizes import NoPrice, SizeDetails, explain_no_price, find_size_details
 from app.catalog.queries.snapshot import Catalog
 from app.errors import BadQuery
@@ -63,6 +63,7 @@ from app.schemas.catalog import (
     NotSoldOut,
 )
 from app.services.ranked import RankedPage, paginate, to_adjustment
+from app.validation import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,19 +223,30 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
         disks=disks,
         total=CostInAllOut(**_round(in_all), converted=_convert(in_all, rate)),
         unknown_parts=[part for part, usd in parts.items() if usd is None],
-        warnings=_warnings(size.row, price, vm, disks, search.os),
+        warnings=_warnings(size.row, price, vm, disks, search.os, today=catalog.today),
         not_included=NOT_INCLUDED,
         exchange_rate=rate,
-        no_price=None if price else _why_no_price(catalog, key, search, day),
+        no_price=None if price else _why_no_price(catalog, size, key, search),
     )
 
 
-def _why_no_price(catalog: Catalog, size_key: str, search: CostSearch, day: date) -> NoPrice | None:
-    """Return why a size has no price: that the vendor no longer sells it so, or that no size has one there."""
-    if (ended := find_ended_sales(catalog, size_key, day).get(search.purchase)) is None:
-        return explain_no_price(catalog, search)
-    detail = f"{search.os} {search.purchase}: the vendor sold this size so until {ended}"
-    return NoPrice(os=search.os, purchase=search.purchase, known_in=(), detail=detail)
+def _why_no_price(catalog: Catalog, size: SizeDetails, size_key: str, search: CostSearch) -> NoPrice | None:
+    """Return why a size has no price: the vendor no longer sells it so, no size has one there, or this one has not."""
+    name, day = size.row["name"], search.as_of or catalog.today
+    offer = f"{search.os} {search.purchase}"
+    if (ended := find_ended_sales(catalog, size_key, day).get(search.purchase)) is not None:
+        detail = f"{offer}: {name} is no longer sold this way; the last day was {ended}"
+        return NoPrice(os=search.os, purchase=search.purchase, known_in=(), detail=detail)
+    of_all = explain_no_price(catalog, search, provider=size.row["provider"])
+    if of_all is not None:
+        return of_all
+    everywhere = PriceSearch(limit=_MOST_REGIONS, **search.model_dump(include={"os", "purchase", "as_of", "known_at"}))
+    known_in = tuple(sorted({price["region"] for price in find_prices(catalog, name, everywhere).items}))
+    there = f" in {' or '.join(search.region)}" if search.region else " in any region"
+    known = f", as the catalog knew them on {search.known_at}" if search.known_at is not None else ""
+    elsewhere = f", but in {plural(len(known_in), 'other region')}" if known_in and search.region else ""
+    detail = f"{offer}: no price of {name} is known{there}{elsewhere}{f' on {day}' if search.as_of else ''}{known}"
+    return NoPrice(os=search.os, purchase=search.purchase, known_in=known_in, detail=detail)
 
 
 def _cost_vm(
@@ -263,6 +275,7 @@ def _cost_vm(
         approximate_date=price.approximate_date if price else None,
         source_id=price.source_id if price else None,
         adjustment=to_adjustment(price.adjustment) if price else None,
+        estimate=price.estimate if price else None,
     )
     return cost, month
 
@@ -332,17 +345,24 @@ def _check_performance(text: str, chosen: ProvisionedDisk, wanted: DiskRequest) 
 
 
 def _warnings(
-    size: Mapping[str, Any], price: SizePrice | None, vm: CostOfVmOut, disks: Sequence[CostOfDiskOut], os: str
+    size: Mapping[str, Any],
+    price: SizePrice | None,
+    vm: CostOfVmOut,
+    disks: Sequence[CostOfDiskOut],
+    os: str,
+    *,
+    today: date,
 ) -> tuple[str, ...]:
     """Return the problems of the VM with these disks, and of their prices."""
     types, most = {disk.type for disk in disks}, size["max_data_disks"]
     premium = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
-    ages = [age for age in (vm.price_age_days, *(disk.price_age_days for disk in disks)) if age is not None]
+    ages = [disk.price_age_days for disk in disks if disk.price_age_days is not None]
+    weak = _weaknesses([price] if price else [], today)
     raised = {
         "NO_PRICE": vm.usd_per_hour is None or any(disk.usd_per_month is None for disk in disks),
-        "OLD_PRICE": max(ages, default=0) > OLD_PRICE_DAYS or vm.approximate_date is True,
-        "UNUSUAL_PRICE": price is not None and price.unusual,
-        "DISPUTED_PRICE": price is not None and price.disputed,
+        "OLD_PRICE": "OLD_PRICE" in weak or max(ages, default=0) > OLD_PRICE_DAYS,
+        "UNUSUAL_PRICE": "UNUSUAL_PRICE" in weak,
+        "DISPUTED_PRICE": "DISPUTED_PRICE" in weak,
         "COMMITMENT": vm.committed_hours_per_month is not None,
         "LICENCE_INCLUDED": os == "windows" and vm.usd_per_hour is not None,
         "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(premium),
@@ -354,6 +374,16 @@ def _warnings(
         "UNVERIFIED": not size["verified"],
     }
     return tuple(code for code, holds in raised.items() if holds)
+
+
+def _weaknesses(prices: Sequence[SizePrice], today: date) -> list[str]:
+    """Return the warnings of prices of VMs that a figure rests on."""
+    raised = {
+        "OLD_PRICE": any(price.approximate_date or (today - price.as_of).days > OLD_PRICE_DAYS for price in prices),
+        "UNUSUAL_PRICE": any(price.unusual for price in prices),
+        "DISPUTED_PRICE": any(price.disputed for price in prices),
+    }
+    return [code for code, holds in raised.items() if holds]
 
 
 def _year(usd_per_month: Fraction | None) -> Fraction | None:
@@ -368,6 +398,7 @@ def _convert(amounts: Amounts, rate: CurrencyRate | None) -> dict[str, Any] | No
     return convert_amounts(amounts, rate) if rate is not None else None
 
 
+_MOST_REGIONS = 500
 _SHOWN_MONTHS = (1, 3, 6, 12, 18, 24, 36, 48, 60)
 ASSUMPTIONS = (
     "a commitment is paid for {hours} hours of each month of its term, used or not",
@@ -433,7 +464,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         ],
         assumptions=[text.format(hours=max(HOURS_PER_MONTH, search.hours_per_month)) for text in ASSUMPTIONS],
         exchange_rate=rate,
-        no_price=None if cheapest is not None else explain_no_price(catalog, asked.model_copy(update={"os": os})),
+        no_price=None if cheapest else _why_no_price(catalog, size, key, asked.model_copy(update={"os": os})),
     )
 
 
@@ -499,6 +530,7 @@ def _to_out(
         cumulative=[
             BuyMonthOut(month=at, usd=round_usd(usd)) for at, usd in zip(months, cumulative, strict=bool(cumulative))
         ],
+        warnings=_weaknesses([price for _, price in prices], today),
         prices=[
             BuyPriceOut(
                 os=os,
@@ -511,6 +543,7 @@ def _to_out(
                 unusual=price.unusual,
                 disputed=price.disputed,
                 adjustment=to_adjustment(price.adjustment),
+                estimate=price.estimate,
                 converted=convert_amounts({"usd_per_hour": price.usd_per_hour}, rate) if rate is not None else None,
             )
             for (os, paid), price in prices

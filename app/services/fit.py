@@ -469,7 +469,10 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
             sizes = [_described_machine(catalog, body.hardware, request, assumptions)]
         else:
             selection, purchases = normalize(scope, catalog.snapshot), request.pricing.purchases
-            query = machines_query(selection, purchases, today=catalog.today, rules=catalog.snapshot.rules)
+            snapshot = catalog.snapshot
+            query = machines_query(
+                selection, purchases, today=catalog.today, rules=snapshot.rules, computed=bool(snapshot.formulas)
+            )
             sizes = catalog.keep_list(query, to_sizes)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None

@@ -26,7 +26,7 @@ def to_gpus(numerator: int | None, denominator: int | None) -> Fraction | None:
 
 def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
-    purchases, prices_of = _price_columns(tuple(row))
+    purchases, about, prices_of = _price_columns(tuple(row))
     prices = prices_of(row)
     return Vm(
         name=row["name"],
@@ -37,33 +37,37 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
         usd_per_hour=dict(zip(purchases, prices, strict=False)),
-        **_about_prices(purchases, prices[len(purchases) :]),
+        **_about_prices(purchases, about, prices[len(purchases) :]),
         **amounts,
     )
 
 
+_About = tuple[str, ...]
+
+
 @lru_cache(maxsize=64)
-def _price_columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
-    """Return the purchase models that rows with these columns have, and what reads all about their prices."""
+def _price_columns(
+    names: tuple[str, ...],
+) -> tuple[tuple[str, ...], _About, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+    """Return the purchase models of rows with these columns, what is known of their prices, and what reads it all."""
     purchases = tuple(name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in names)
-    about = ("usd_per_hour", "as_of", "approximate_date", "unusual", "disputed", "adjustment")
-    return purchases, itemgetter(
-        *(column for what in about for name in purchases if (column := f"{name}_{what}") in names)
-    )
+    known = ("as_of", "approximate_date", "unusual", "disputed", "adjustment", "formula")
+    about = tuple(what for what in known if f"{purchases[0]}_{what}" in names)
+    return purchases, about, itemgetter(*(f"{name}_{what}" for what in ("usd_per_hour", *about) for name in purchases))
 
 
 @lru_cache(maxsize=1024)
-def _about_prices(purchases: tuple[str, ...], facts: tuple[Any, ...]) -> Mapping[str, Any]:
+def _about_prices(purchases: tuple[str, ...], about: _About, facts: tuple[Any, ...]) -> Mapping[str, Any]:
     """Return what a VM has of its prices besides the amounts. Kept, as many VMs share it."""
     count = len(purchases)
-    parts = [dict(zip(purchases, facts[start:], strict=False)) for start in range(0, len(facts), count)]
-    as_of, approximate_date, unusual, disputed, *adjusted = parts
+    parts = {what: dict(zip(purchases, facts[index * count :], strict=False)) for index, what in enumerate(about)}
     return {
-        "as_of": as_of,
-        "approximate_date": approximate_date,
-        "unusual_price": frozenset(name for name in purchases if unusual[name]),
-        "disputed_price": frozenset(name for name in purchases if disputed[name]),
-        "adjustment": {name: to_adjustment(text) for part in adjusted for name, text in part.items()},
+        "as_of": parts["as_of"],
+        "approximate_date": parts["approximate_date"],
+        "unusual_price": frozenset(name for name in purchases if parts["unusual"][name]),
+        "disputed_price": frozenset(name for name in purchases if parts["disputed"][name]),
+        "adjustment": {name: to_adjustment(text) for name, text in parts.get("adjustment", {}).items()},
+        "formula": parts.get("formula", {}),
     }
 
 

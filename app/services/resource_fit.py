@@ -57,6 +57,7 @@ from app.schemas.fit_response import (
     OptionOut,
     PlacedOut,
 )
+from app.schemas.sizes import ComputedPriceOut
 from app.services.ranked import paginate, to_gpus, to_vm
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def plan_resource_fit(
     keys = [question.sets.keys[place] for place in (*page.items, *misses)]
     rows: dict[str, Mapping[str, Any]] = {}
     if keys:
-        query = candidates_query(search, priced, TRAITS, keys, today=catalog.today, rules=catalog.snapshot.rules)
+        rules, computed = catalog.snapshot.rules, bool(catalog.snapshot.formulas)
+        query = candidates_query(search, priced, TRAITS, keys, today=catalog.today, rules=rules, computed=computed)
         rows = {row["key"]: row for row in to_dicts(query, catalog.fetch(query))}
     if rows.keys() < set(keys):
         raise CatalogChanged
@@ -368,6 +370,7 @@ def to_cost_out(figures: OptionCost, rate: CurrencyRate | None) -> OptionCostOut
         usd_per_million_tokens=figures.per_million_tokens,
         committed_hours_per_month=figures.cost.committed_hours_per_month,
         adjustment=figures.cost.adjustment,
+        estimate=ComputedPriceOut(estimated=True, formula=formula) if (formula := figures.cost.formula) else None,
         interruptions=_interruptions(figures.interruptions) if figures.interruptions is not None else None,
         usd_per_request=figures.per_request,
         converted=_converted_cost(figures, rate) if rate is not None else None,

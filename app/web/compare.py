@@ -328,6 +328,7 @@ _PRICE_TITLES = {
     "price_age_days": "Age of the price",
     "list_usd_per_hour": "List price",
     "adjustments": "Rules that change it",
+    "estimate_formula": "Computed as",
 }
 
 
@@ -363,7 +364,7 @@ def _in_groups(rows: Iterable[ComparedRow]) -> dict[str, list[ComparedRow]]:
     """Return rows by group: prices first, that of a GPU before all, then as on the page of a size."""
     by_name = {row.field: row for row in rows}
     prices = [row for row in by_name.values() if row.kind == "money" or row.field == "region"]
-    ages = [row for row in by_name.values() if row.field in ("price_age_days", "adjustments")]
+    ages = [row for row in by_name.values() if row.field in ("price_age_days", "adjustments", "estimate_formula")]
     first = {row.field for row in (*prices, *ages)}
     per_unit = [row for row in prices if row.title.startswith("Price per")]
     per_unit.sort(key=lambda row: ("per_gpu_hour" not in row.field, "flops" not in row.field))

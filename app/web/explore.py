@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from pydantic import Field
 
 from app.catalog.names import size_key
+from app.catalog.price_notes import price_note
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.lookups import find_gpus, get_size_keys
 from app.catalog.queries.params import LowerText, PriceDayParams, SizeFilter, SizeList, check_days
@@ -279,7 +280,7 @@ async def render(request: PageRequest) -> str:
         labels=_labels(marks),
         colours=colours,
         uncoloured=families.total() - sum(families[family] for family in colours),
-        front=[(point.item, _text(point.x), _text(point.y)) for point in front],
+        front=[(point.item, _text(point.x), _text(point.y), _beside_price(point.item, view, sizes)) for point in front],
         total=len(points),
         left_out=len(sizes.items) - len(points),
         bars=bars,
@@ -396,6 +397,21 @@ def _labels(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
     return [(f"{first.number}" if first is last else f"{first.number}–{last.number}", last) for first, last in groups]
 
 
+def _beside_price(item: Item, view: ExploreView, sizes: _Found) -> dict[str, Any]:
+    """Return what the table says beside the price of a size, of the VM or of a GPU: its list price, and a note."""
+    figure = FIGURES[view.y if FIGURES[view.y].is_money else view.x]
+    convert = price_in(view.unit, sizes.rate)
+
+    def shown(usd: Any) -> Decimal:
+        return convert(figure.read({**item, "usd_per_hour": usd}, sizes.speeds) or 0)
+
+    adjustment = item.get("adjustment")
+    return {
+        "adjustment": adjustment and adjustment | {"shown": shown(adjustment["list_usd_per_hour"])},
+        "note": price_note(item, "price_", lambda usd: format_amount(shown(usd))),
+    }
+
+
 def _what(item: Item) -> str:
     """Return a size in a few words."""
     model = item["gpu_model"]
@@ -413,7 +429,8 @@ async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[dict
     prices = await request.executor.ask(find_prices, sizes.key, search)
     if not prices.items:
         return []
-    shown = [(price_in(view.unit, sizes.rate)(price["usd_per_hour"]), price) for price in prices.items]
+    convert = price_in(view.unit, sizes.rate)
+    shown = [(convert(price["usd_per_hour"]), price) for price in prices.items]
     amounts = [amount for amount, _ in shown]
     least, most = min(amounts), max(amounts)
     bars = [
@@ -426,6 +443,8 @@ async def _bars(request: PageRequest, sizes: _Found, bar: PriceBar) -> list[dict
             "age_days": price["price_age_days"],
             "seen": price["seen_until"],
             "chosen": price["region"] in view.region,
+            "adjustment": (rules := price.get("adjustment")) and rules | {"shown": convert(rules["list_usd_per_hour"])},
+            "note": price_note(price, shown=lambda usd: format_amount(convert(usd))),
         }
         for amount, price in shown
     ]

@@ -11,10 +11,12 @@ from typing import Any
 import orjson
 
 from app.catalog.fields import FieldKind, is_inapplicable
+from app.catalog.price_notes import price_note
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.snapshot import Catalog
 from app.formats.text import Csv, escape_cell
 from app.http.canonical import clean_query
+from app.web.rendering import format_amount
 from app.web.serving import PageContent, PageRequest
 from app.web.sizes_view import COLUMNS, Column, Price, SizesView, amount_of, find_columns, find_items
 
@@ -25,17 +27,31 @@ _NUMBERS = {Decimal, int, float, type(None)}
 
 
 def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[Any]]]:
-    """Return the headings and the rows of a list; figures are numbers in the units of the page."""
+    """Return the headings and the rows of a list; figures are numbers in the units of the page.
+
+    The last column has notes on prices, if there are any.
+    """
     columns = [COLUMNS[name] for name in find_columns(catalog, view)]
     rows: list[list[Any]] = []
+    notes: list[str | None] = []
     offset = 0
     while True:
         page, items = find_items(catalog, view, offset=offset, limit=_BLOCK)
         price = partial(view.shown_price, rate=page.exchange_rate)
         rows += [[item["name"], *(_cell(item, column, price) for column in columns)] for item in items]
+        notes += [_note(item, price) for item in items]
         offset += _BLOCK
         if offset >= page.total:
-            return [_NAME, *(_heading(column, view) for column in columns)], rows
+            break
+    headings = [_NAME, *(_heading(column, view) for column in columns)]
+    if any(notes) and any(column.kind == "price" for column in columns):
+        return [*headings, "Price note"], [[*row, note] for row, note in zip(rows, notes, strict=True)]
+    return headings, rows
+
+
+def _note(item: dict[str, Any], price: Price) -> str | None:
+    """Return what the page says beside the price of a size: that it is computed, unusual or disputed."""
+    return price_note(item, "price_", lambda usd: format_amount(price({**item, "usd_per_hour": usd})))
 
 
 def _heading(column: Column, view: SizesView) -> str:

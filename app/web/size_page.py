@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from app.catalog.fields import field_title
 from app.catalog.names import RegionCode
+from app.catalog.price_notes import price_note
 from app.catalog.providers import AZURE
 from app.catalog.purchases import Purchase
 from app.catalog.queries.costs import BuySearch
@@ -53,7 +54,8 @@ from app.web.sizes_view import (
 )
 
 if TYPE_CHECKING:
-    from app.schemas.catalog import SimilarOut
+    from app.schemas.catalog import BuyPriceOut, SimilarOut
+    from app.schemas.sizes import ExchangeRateOut
 
 _MOST = 500
 _SIMILAR = 6
@@ -303,12 +305,24 @@ async def render_buy(request: PageRequest) -> str:
         item=ways,
         currency=ways.exchange_rate.currency if ways.exchange_rate else USD,
         hourly=lambda price: price.converted.price_per_hour if price.converted else price.usd_per_hour,
+        beside=lambda price: _beside_price(price, ways.exchange_rate),
         segment=path_segment(ways.size.lower()),
         query=request.query()[1:],
         size_query=request.prices(*several),
         currencies=bar.currencies,
         of_azure=provider == AZURE.id,
     )
+
+
+def _beside_price(price: "BuyPriceOut", rate: "ExchangeRateOut | None") -> dict[str, Any]:
+    """Return what the page says beside a price of a way to buy: its list price, and a note."""
+    stated = price.model_dump()
+    adjustment = stated.get("adjustment")
+    units = rate.units_per_usd if rate is not None else 1
+    return {
+        "adjustment": adjustment and adjustment | {"shown": adjustment["list_usd_per_hour"] * units},
+        "note": price_note(stated),
+    }
 
 
 async def render_observations(request: PageRequest) -> str:

@@ -1,10 +1,13 @@
 """Questions over several clouds: which sizes, whose regions, and the same size elsewhere."""
 
 import json
+import re
 from typing import Any
 
 import httpx
 import pytest
+
+from tests.conftest import TODAY
 
 pytestmark = pytest.mark.one_database
 
@@ -407,3 +410,54 @@ def test_disks_of_azure_are_refused_for_a_size_of_another_cloud(clouds: httpx.Cl
     answer = clouds.get("/sizes/m5.large/cost?region=us-east-1&disk=premium_ssd:100")
     assert answer.status_code == 422
     assert "disk=premium_ssd:100: managed disks are of Azure, and m5.large is a size of AWS" in answer.json()["detail"]
+
+
+def test_costs_fits_and_comparisons_say_which_prices_are_computed(clouds: httpx.Client) -> None:
+    (price,) = get(clouds, "/prices", size="a1.large", region="eu-west-1")["items"]
+    estimate, formula = price["estimate"], {"estimated": True, "formula": price["estimate"]["formula"]}
+    assert get(clouds, "/sizes/a1.large/cost", region="eu-west-1")["vm"]["estimate"] == estimate
+    (way, *_) = get(clouds, "/sizes/a1.large/buy", region="eu-west-1")["ways"]
+    assert way["prices"][0]["estimate"] == estimate
+    asked = {"min_vcpus": 2, "name": "a1.large", "region": "eu-west-1"}
+    (option,) = get(clouds, "/fit", **asked)["items"]
+    body = {"resources": {"min_vcpus": 2}, "constraints": {"name": ["a1.large"], "regions": ["eu-west-1"]}}
+    (placed,) = clouds.post("/fit", json=body).json()["items"]
+    (past,) = get(clouds, "/fit", **asked, as_of=str(TODAY))["items"]
+    for fitting in (option, placed, past):
+        assert fitting["cost"]["on_demand"]["estimate"] == formula
+        assert "in eu-west-1 (computed)" in fitting["explanation"]
+    compared = get(clouds, "/compare", size="a1.large,m5.large", region="eu-west-1")["fields"]
+    (line,) = (line for line in compared if line["field"] == "estimate_formula")
+    assert line["values"][0]["value"] == formula["formula"]
+    listed = get(clouds, "/files/aws/sizes.json")["sizes"]
+    (row,) = (size for size in listed if size["name"] == "a1.large")
+    assert row["prices"]["eu-west-1"]["linux"]["on_demand"]["computed"] is True
+    # What a list states is marked nowhere.
+    for path in ("/sizes/a1.large/cost", "/sizes/a1.large/buy", "/fit?min_vcpus=2&name=a1.large"):
+        assert "estimate" not in clouds.get(f"{path}{'&' if '?' in path else '?'}region=us-east-1").text
+    assert "computed" not in row["prices"]["us-east-1"]["linux"]["on_demand"]
+
+
+def test_a_model_on_a_size_of_a_computed_price_says_so(clouds: httpx.Client) -> None:
+    served = {"model": "llama-3.2-1b", "inference": {"concurrency": 1, "dtype": "fp16"}}
+    body = served | {"constraints": {"name": ["n1-standard-4-nvidia-tesla-t4-x1"]}}
+    (placed,) = clouds.post("/fit", json=body).json()["items"]
+    assert placed["cost"]["on_demand"]["estimate"]["formula"].startswith("price of the N1 machine type")
+    assert "(computed)" in placed["explanation"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui/compare?name=a1.large,a1.xlarge&region=eu-west-1",
+        "/ui/fit?model=llama-3.2-1b&dtype=fp16&gpu=T4&provider=gcp",
+        "/ui/explore?y=price&x=vcpus&name=a1.large",
+        "/ui/sizes/a1.large/buy?region=eu-west-1",
+        "/ui/sizes.csv?q=a1.large&region=eu-west-1",
+    ],
+)
+def test_pages_say_which_prices_are_computed(clouds: httpx.Client, path: str) -> None:
+    answer = clouds.get(path, headers={"accept": "text/html"}, follow_redirects=True)
+    assert answer.status_code == 200, answer.text
+    text = answer.text.partition("<main")[2] or answer.text
+    assert re.search(r">(computed|computed: [^<]+|Computed as)<|,computed", text)

@@ -189,7 +189,10 @@ def test_a_price_with_the_licence_of_windows_is_told_from_that_with_hybrid_benef
 def test_a_cost_says_that_a_commitment_is_no_longer_sold(client: httpx.Client) -> None:
     answer = client.get("/sizes/d8s_v3/cost?region=polandcentral&purchase=reserved_1y").json()
     assert answer["vm"]["usd_per_hour"] is None
-    assert answer["no_price"]["detail"] == "linux reserved_1y: the vendor sold this size so until 2026-06-30"
+    assert (
+        answer["no_price"]["detail"]
+        == "linux reserved_1y: Standard_D8s_v3 is no longer sold this way; the last day was 2026-06-30"
+    )
 
 
 def test_every_description_of_a_system_says_what_hybrid_benefit_costs(client: httpx.Client) -> None:

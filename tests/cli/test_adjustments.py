@@ -59,3 +59,16 @@ def test_a_fit_of_a_model_has_the_list_price(run: Run, adjusted_url: str) -> Non
     header, row = shown.splitlines()[:2]
     assert "list USD/h" in header
     assert ("3.23224" in row, "3.673" in row, "EA discount" in row) == (True, True, True)
+
+
+def test_a_size_its_cost_and_its_ways_to_buy_have_the_list_price(run: Run, adjusted_url: str) -> None:
+    asked = (A100, "--region", "eastus")
+    for command in ("cost", "buy"):
+        header, row = run(adjusted_url, command, *asked).stdout.splitlines()[2:4]
+        assert "list USD/h" in header
+        assert ("3.23224" in row, "3.673" in row, "EA discount" in row) == (True, True, True)
+        (priced, *_) = csv.DictReader(run(adjusted_url, command, *asked, "--csv").stdout.splitlines())
+        assert (priced["list_usd_per_hour"], priced["adjustments"]) == ("3.673", "EA discount")
+    shown = " ".join(run(adjusted_url, "show", A100).stdout.split())
+    assert "3.23224 USD/h on demand" in shown
+    assert "Linux, eastus, list price 3.673 USD/h, adjusted by EA discount" in shown

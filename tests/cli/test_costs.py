@@ -30,3 +30,79 @@ def test_the_licence_beside_a_commitment_has_a_column(run: Run, seeded_url: str)
     assert ways["on_demand"]["licence_usd_per_hour"] == ""
     amounts = (Decimal(ways["reserved_1y"][name]) for name in ("usd_per_hour", "licence_usd_per_hour"))
     assert sum(amounts) * 12 * 730 == Decimal(ways["reserved_1y"]["usd_total"])
+
+
+COMPUTED = ("a1.large", "--region", "eu-west-1")
+
+
+@pytest.mark.parametrize("command", ["cost", "buy"])
+def test_a_computed_price_is_said_to_be(run: Run, all_clouds_url: str, command: str) -> None:
+    shown = run(all_clouds_url, command, *COMPUTED).stdout
+    assert "computed: 0.051 in us-east-1 x 1.12941" in shown
+    rows = list(csv.DictReader(run(all_clouds_url, command, *COMPUTED, "--csv").stdout.splitlines()))
+    assert "us-east-1" in rows[0]["estimate_formula"]
+    assert "computed" not in run(all_clouds_url, command, "a1.large", "--region", "us-east-1").stdout
+
+
+def test_a_fit_and_a_comparison_say_that_prices_are_computed(run: Run, all_clouds_url: str) -> None:
+    fit = ("fit", "--min-vcpus", "2", "--name", "a1.large", "--region")
+    assert "computed" in run(all_clouds_url, *fit, "eu-west-1").stdout.splitlines()[1]
+    assert "computed" not in run(all_clouds_url, *fit, "us-east-1").stdout
+    compared = run(all_clouds_url, "compare", "a1.large", "a1.xlarge", "--region", "eu-west-1").stdout
+    assert "estimate_formula" in compared
+
+
+def test_ways_to_buy_without_any_price_are_named_and_nothing_is_found(run: Run, all_clouds_url: str) -> None:
+    for output in ((), ("--csv",), ("--json",)):
+        done = run(all_clouds_url, "buy", "m5.large", "--os", "windows", *output)
+        assert done.returncode == 1
+        assert done.stderr == "windows on_demand: no price is known in any region.\n"
+    shown = run(all_clouds_url, "buy", "m5.large", "--os", "windows").stdout
+    assert shown.startswith("m5.large (no price): 1 VM, Windows,")
+    assert "Unknown: on_demand, spot, reserved_1y, reserved_3y, savings_1y, savings_3y." in shown
+
+
+def test_a_size_without_a_price_is_not_said_to_have_none_where_others_have(run: Run, all_clouds_url: str) -> None:
+    done = run(all_clouds_url, "cost", "d4s_v5", "--known-at", "2020-01-01")
+    assert done.stdout.startswith("Standard_D4s_v5 (no price), as known on 2020-01-01: Linux, on demand,")
+    assert done.stderr == (
+        "linux on_demand: no price of Standard_D4s_v5 is known in any region, as the catalog knew them on 2020-01-01.\n"
+    )
+    assert "region has a price" not in run(all_clouds_url, "cost", "m5.large", "--os", "windows").stdout
+
+
+@pytest.mark.parametrize("command", ["cost", "buy"])
+def test_the_day_that_was_asked_for_is_in_the_heading(run: Run, seeded_url: str, command: str) -> None:
+    shown = run(seeded_url, command, "d8s_v5", "--region", "westeurope", "--as-of", "2026-07-01").stdout
+    assert shown.startswith("Standard_D8s_v5 in westeurope, in force on 2026-07-01: ")
+
+
+def test_ways_to_buy_say_of_which_days_their_prices_are(run: Run, seeded_url: str) -> None:
+    shown = run(seeded_url, "buy", "d8s_v5", "--region", "westeurope").stdout
+    days = {
+        row["price_as_of"]: row["purchase"]
+        for row in csv.DictReader(
+            run(seeded_url, "buy", "d8s_v5", "--region", "westeurope", "--csv").stdout.splitlines()
+        )
+        if row["price_as_of"]
+    }
+    assert ("Prices are of different days: " in shown) == (len(days) > 1)
+    assert all(day in shown for day in days)
+
+
+def test_csv_of_a_cost_and_of_the_ways_to_buy_has_every_field(run: Run, seeded_url: str) -> None:
+    asked = ("nc24ads_a100_v4", "--region", "westeurope", "--csv")
+    rows = list(
+        csv.DictReader(run(seeded_url, "cost", *asked, "--disk", "ultra_disk:128:1000:100").stdout.splitlines())
+    )
+    assert [row["part"] for row in rows] == ["vm", "disks[0]", "total"]
+    for row in rows:
+        assert [row[name] for name in ("size", "region", "os", "purchase", "warnings")] == [
+            *("Standard_NC24ads_A100_v4", "westeurope", "linux", "on_demand", "NO_ULTRA_DISK")
+        ]
+    assert rows[0]["approximate_date"] == "false"
+    (way, *_) = csv.DictReader(run(seeded_url, "buy", *asked).stdout.splitlines())
+    assert [way[name] for name in ("size", "region", "os", "unusual", "disputed", "approximate_date", "warnings")] == [
+        *("Standard_NC24ads_A100_v4", "westeurope", "linux", "false", "false", "false", "")
+    ]
+    assert int(way["price_age_days"]) >= 0

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from sqlalchemy import text as sql
 
 from app.catalog.queries.params import SizeFilter, other_spellings
+from app.db.engines import make_engine
 from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader
 from app.mcp.fit_workload import FIT_WORKLOAD
@@ -543,3 +544,12 @@ def test_a_plan_is_checked_against_quotas_and_the_receipt_has_nothing_of_it(cata
     assert (error["field"], "is not JSON" in error["allowed"]) == ("usage", True)
     (error,) = refused(catalog, "preflight", plan="size,region\n,westeurope\n")
     assert (error["field"], "must not be blank" in error["allowed"]) == ("plan", True)
+
+
+def test_a_comparison_says_which_prices_are_computed(all_clouds_url: str) -> None:
+    clouds = CatalogReader(make_engine(all_clouds_url), lambda: TODAY)
+    result = call(clouds, "compare_sizes", {"sizes": "a1.large,a1.xlarge", "region": "eu-west-1"})
+    clouds.close()
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    assert text.text.endswith("; computed price: a1.large.")

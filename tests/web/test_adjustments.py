@@ -41,6 +41,8 @@ def text(client: httpx.Client, url: str) -> str:
         (f"/ui/compare?name={A100},nc48ads_a100_v4&region=eastus", "List price 3.673"),
         (f"/ui/compare?name={A100},nc48ads_a100_v4&region=eastus", "Rules that change it EA discount EA discount"),
         ("/ui/fit?model=llama-3.1-8b&gpu=A100&region=eastus", "$3.2322 an hour list $3.673"),
+        (f"/ui/sizes/{A100}/buy?region=eastus", "3.2322 list 3.673"),
+        (f"/ui/explore?name={A100}&region=eastus&x=gpu_memory&y=price", "3.2322 list 3.673"),
         (f"/ui/retirements/plan?inventory=size,region%0A{A100},eastus", "now list $3.673 an hour"),
     ],
 )

@@ -71,6 +71,7 @@ class _Asked(NamedTuple):
     purchases: tuple[str, ...]
     available_in: int
     adjusted: bool
+    computed: bool
 
 
 def candidates_query(
@@ -81,26 +82,30 @@ def candidates_query(
     *,
     today: date,
     rules: Rules,
+    computed: bool = False,
 ) -> BoundStatement:
-    """Return the query of the sizes of a fit of resources, with prices by these purchase models and these columns."""
-    asked, values = _to_asked(selection, purchases, today, rules)
+    """Return the query of the sizes of a fit of resources, with prices by these purchase models and these columns.
+
+    The formulas of prices are columns where the catalog has `computed` ones.
+    """
+    asked, values = _to_asked(selection, purchases, today, rules, computed=computed)
     return BoundStatement(_candidates_statement(asked, tuple(traits)), values | key_parameters(keys))
 
 
 def machines_query(
-    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules
+    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules, computed: bool = False
 ) -> BoundStatement:
     """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
     filters, values = active_filters(selection, SELECTION_FILTERS)
-    asked, of_prices = _to_asked(selection, purchases, today, rules)
+    asked, of_prices = _to_asked(selection, purchases, today, rules, computed=computed)
     return BoundStatement(_machines_statement(asked, filters), values | of_prices)
 
 
 def _to_asked(
-    selection: SizeSelection, purchases: Collection[str], today: date, rules: Rules
+    selection: SizeSelection, purchases: Collection[str], today: date, rules: Rules, *, computed: bool
 ) -> tuple[_Asked, dict[str, Any]]:
     ordered = tuple(purchase for purchase in PURCHASE_MODELS if purchase in purchases)
-    asked = _Asked(PriceScopeKey.of(selection, rules), ordered, len(selection.available_in), bool(rules))
+    asked = _Asked(PriceScopeKey.of(selection, rules), ordered, len(selection.available_in), bool(rules), computed)
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     return asked, available_in | price_parameters(selection, today)
 
@@ -132,6 +137,7 @@ def _select(scope: PriceScope, asked: _Asked, more: Sequence[ColumnElement[Any]]
         *(size[name] for name in _SIZE_COLUMNS),
         *(column for purchase in asked.purchases for column in _prices(scope.offer, purchase)),
         *(scope.offer[f"{purchase}_adjustment"] for purchase in asked.purchases if asked.adjusted),
+        *(scope.offer[f"{purchase}_formula"] for purchase in asked.purchases if asked.computed),
         scope.offer.priced_in.label("region"),
         local_disk_gib().label("local_disk_gib"),
         gpu_memory_gib_on_one_gpu().label("gpu_memory_gib_on_one_gpu"),

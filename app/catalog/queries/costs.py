@@ -229,7 +229,8 @@ class BuySearch(CurrencyParams):
 class SizePrice:
     """What is paid for a size in a region, with the last day on which the price was observed, and its source.
 
-    `adjustment` is JSON of the list price and the rules; None where no rule applies.
+    `adjustment` is JSON of the list price and the rules; None where no rule applies. `estimate` says how it is computed
+    where no list states it.
     """
 
     region: str
@@ -240,6 +241,7 @@ class SizePrice:
     adjustment: str | None
     unusual: bool
     disputed: bool
+    estimate: Mapping[str, Any] | None
 
 
 def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizePrice | None:
@@ -263,6 +265,7 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
             adjustment=adjustment,
             unusual=bool(unusual),
             disputed=bool(disputed),
+            estimate=catalog.snapshot.explain_computed(source_id, key, region),
         )
     return None
 

@@ -288,6 +288,7 @@ def _offers_statement() -> Select[Any]:
         *(size.accelerated_networking, size.trusted_launch, size.hibernation, size.confidential_computing),
         *(offer.region, region.name.label("region_name"), offer.os),
         *(offer[f"{purchase}_as_of"] for purchase in PURCHASE_MODELS),
+        *(offer[f"{purchase}_formula"] for purchase in PURCHASE_MODELS),
         *(usd_by(offer, purchase).label(purchase) for purchase in PURCHASE_MODELS),
     )
     sold = or_(size.retirement_date.is_(None), size.retirement_date > bindparam("today", type_=Date))

@@ -83,8 +83,8 @@ class NoPrice:
     detail: str
 
 
-def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
-    """Find where prices are known if no size has one in the requested regions; None if any has.
+def explain_no_price(catalog: Catalog, asked: OfferParams, *, provider: str | None = None) -> NoPrice | None:
+    """Find where prices are known if no size, or none of a provider, has one in the requested regions; None if any has.
 
     Also None with `known_at`, for which there are no totals.
     """
@@ -93,7 +93,9 @@ def explain_no_price(catalog: Catalog, asked: OfferParams) -> NoPrice | None:
     day = getattr(asked, "as_of", None) or catalog.today
     places = catalog.snapshot.regions
     # Only regions of the same clouds are a way out.
-    providers = {*getattr(asked, "provider", ())} or {places[code].provider for code in asked.region}
+    providers = {*getattr(asked, "provider", ()), *filter(None, (provider,))} or {
+        places[code].provider for code in asked.region
+    }
     regions = {code for code, place in places.items() if not providers or place.provider in providers}
 
     def find_regions(os: str) -> tuple[str, ...]:

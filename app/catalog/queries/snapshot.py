@@ -162,6 +162,20 @@ class CatalogSnapshot:
         """The number of the revision; 0 before the first ingest."""
         return int(self.revision.partition("-")[0] or 0)
 
+    def explain_computed(self, source: str, size_key: str, region: str) -> dict[str, Any] | None:
+        """Return how a price of a source is computed, with the figures where they are known; None where it is stated.
+
+        It is the `estimate` of answers.
+        """
+        if source not in self.formulas:
+            return None
+        estimate: dict[str, Any] = {"estimated": True, "formula": self.formulas[source]}
+        stated = self.price_parts.get((source, size_key), "")
+        by_region = dict(part.rpartition(": ")[::2] for part in stated.split("; "))
+        if parts := by_region.get(region, by_region.get("")):
+            estimate["sum"] = {"parts": parts.split(" + ")}
+        return estimate
+
 
 @dataclass(slots=True, eq=False)
 class Catalog:

@@ -20,7 +20,7 @@ from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence_of
-from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, warning_codes
+from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, price_place, warning_codes
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
@@ -342,8 +342,7 @@ def _price_text(option: PlacementOption) -> str:
     model = purchase.replace("_", "-")
     if usd is None:
         return f"its {model} price is unknown"
-    where = f" in {option.vm.region}" if option.vm.region else ""
-    hourly = f"{usd.normalize():f} USD an hour {model}{where}"
+    hourly = f"{usd.normalize():f} USD an hour {model}{price_place(option.vm, purchase)}"
     job = cost_figures(option, purchase).per_job
     if job is None:
         return hourly
