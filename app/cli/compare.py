@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.catalog.queries.costs import BuySearch, CostSearch
-from app.catalog.queries.lookups import explain_other_provider
-from app.catalog.queries.params import CompareSearch, SimilarSearch, SizeParams
+from app.catalog.queries.params import CompareSearch, SimilarSearch
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs, why_none_in_force
 from app.catalog.queries.provenance import RefusedPriceSearch
 from app.cli import context, options
@@ -292,19 +291,16 @@ def history(
     offer = params.model_dump(include={"os", "purchase", "known_at"})
     of_day = PriceSearch(region=(params.region,), as_of=day, **offer)
 
-    def find(inquiry: "Inquiry") -> tuple[Record, list[Record], int, str | None]:
-        from app.questions import answer
-
+    def find(inquiry: "Inquiry") -> tuple[Record, list[Record], int, str]:
         page = inquiry.ask("GET /sizes/{name}/price-history", params, name)
         in_force = inquiry.ask("GET /sizes/{name}/prices", of_day, name)["items"]
         search = RefusedPriceSearch(size=name, region=params.region, limit=1)
         refused = inquiry.ask("GET /refused-prices", search)["total"]
-        size = answer(inquiry.catalog, "GET /sizes/{name}", SizeParams(), name)  # no question of the receipt
-        regions = inquiry.catalog.snapshot.regions
-        foreign = explain_other_provider(size["name"], size["provider"], params.region, regions)
-        return page, in_force, refused, foreign
+        everywhere = of_day.model_copy(update={"region": (), "limit": 500})
+        nothing = "" if page["items"] or in_force else _no_price(inquiry, name, params, everywhere)
+        return page, in_force, refused, nothing
 
-    page, in_force, refused, foreign = context.inquire(find, receipt)
+    page, in_force, refused, nothing = context.inquire(find, receipt)
     items, total = page["items"], page["total"]
     if output.format is Format.table and not output.columns:
         lines = merge_runs(items, next(iter(in_force), None))
@@ -313,8 +309,9 @@ def history(
         for row, line in zip(rows, lines, strict=True):
             row["since"] = f"{'≈' if line.approximate_date else ''}{line.since}"
         print_rows(rows, {**HISTORY_COLUMNS, **noted}, output)
-        print_line()
-        print_text(f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
+        if rows:
+            print_line()
+        print_text(nothing or f"{plural(len(lines), 'price')} in {params.region}, the oldest first.")
         if len(items) < total:
             print_text(f"Merged from {len(items)} of {plural(total, 'price')} of lists.")
         if lines and not in_force:
@@ -325,8 +322,6 @@ def history(
         elif in_force and not lines:
             price, seen = format_value(in_force[0]["usd_per_hour"]), in_force[0]["seen_until"]
             print_text(f"In force on {day}: {price} USD/h, last seen {seen}.")
-        elif foreign is not None and not lines:
-            print_text(f"{foreign}.")
         if refused:
             listed = f"vmsizes refused-prices --size {name} --region {params.region}"
             print_text(f"{plural(refused, 'price')} of lists there {'is' if refused == 1 else 'are'} refused: {listed}")
@@ -336,6 +331,17 @@ def history(
         print_next_cursor(page["next_cursor"])
     if not total:
         raise typer.Exit(EXIT_NOT_FOUND)
+
+
+def _no_price(inquiry: "Inquiry", name: str, params: PriceHistorySearch, everywhere: PriceSearch) -> str:
+    """Return in words that a region has no price, and in how many others there is one; no question of a receipt."""
+    from app.questions import answer
+
+    prices = answer(inquiry.catalog, "GET /sizes/{name}/prices", everywhere, name)["items"]
+    others = len({price["region"] for price in prices} - {params.region})
+    since = f" since {params.since}" if params.since is not None else ""
+    elsewhere = f", but in {plural(others, 'other region')}" if others else ""
+    return f"{params.os} {params.purchase}: no price is known in {params.region}{since}{elsewhere}."
 
 
 # What is to be bought

@@ -506,11 +506,9 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     }
     if day is not None or (in_force is not None and not lines):
         content["in_force"] = {"day": day or last.isoformat(), "usd_per_hour": None} | _to_price(in_force, lines)
-    regions = inquiry.catalog.snapshot.regions
-    foreign = explain_other_provider(size["name"], size["provider"], search.region, regions)
     content["prices"] = [_to_history_item(line) for line in lines[: values.get("limit", HISTORY_LIMIT)]]
     return tool.Reply(
-        text=_history_text(content, lines, in_force, why_none_in_force(history), foreign),
+        text=_history_text(content, lines, in_force, why_none_in_force(history)),
         content=content,
         lists=("prices",),
         totals={"prices": len(lines)},
@@ -564,11 +562,10 @@ def _history_text(
     lines: Sequence[PriceLine],
     in_force: Mapping[str, Any] | None,
     why_none: str,
-    foreign: str | None,
 ) -> str:
     kind = f"{content['size']} in {content['region']}, {content['os']} {content['purchase']}"
     if not lines and in_force is None:
-        return f"No price of {kind} is known{f': {foreign}' if foreign else ''}."
+        return f"No price of {kind} is known."
     if "in_force" in content:
         day = content["in_force"]["day"]
         if in_force is None:

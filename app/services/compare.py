@@ -12,7 +12,7 @@ from app.catalog.price_notes import adjustment_columns
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import neighbours_query
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
-from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions
+from app.catalog.queries.lookups import check_regions, check_regions_of_sizes, get_size_keys, place_regions
 from app.catalog.queries.params import CompareSearch, SimilarSearch, check_days
 from app.catalog.queries.size_sets import IS_SET, SizeQuestion
 from app.catalog.queries.sizes import GPU_FIGURES, SizeDetails, find_size_details
@@ -44,8 +44,9 @@ def compare(catalog: Catalog, search: CompareSearch) -> ComparisonOut:
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
-    search = place_regions(search, catalog.snapshot.regions)
     keys = _find_keys(catalog, "size", search.size)
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, search.region)
+    search = place_regions(search, catalog.snapshot.regions)
     for index, key in enumerate(keys):
         if key in keys[:index]:
             first = as_written(search.size[keys.index(key)])
@@ -182,7 +183,7 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
-    search = place_regions(search, catalog.snapshot.regions)
+    search = place_regions(search, catalog.snapshot.regions, by_provider=bool(search.region))
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     query = neighbours_query((key,), search, catalog.today, catalog.snapshot.rules)
     (size,) = map(to_traits, to_dicts(query, catalog.fetch(query)))

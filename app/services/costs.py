@@ -23,7 +23,7 @@ from app.catalog.queries.costs import (
 )
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.filters import check_sort
-from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.lookups import RegionPlace, check_regions, check_regions_of_sizes, get_size_keys
 from app.catalog.queries.params import Os, check_days
 from app.catalog.queries.prices import PriceSearch, find_ended_sales, find_prices
 from app.catalog.queries.sizes import NoPrice, SizeDetails, explain_no_price, find_size_details
@@ -88,7 +88,7 @@ class DiskOffer:
 def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     """Find one page of the disks that `search` asks for; raises BadQuery for a region, day, currency or sort key."""
     check_days(search, catalog.today)
-    check_regions(catalog.snapshot.regions, "region", search.region)
+    _check_regions_of_disks(catalog.snapshot.regions, search.region)
     check_sort(search.sort, DISK_SORT_KEYS)
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     loaded = load_disks(catalog, search.as_of or catalog.today, search.region)
@@ -105,6 +105,16 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
     page: RankedPage[DiskOffer] = paginate(catalog, offers, search, request_key)
     items = [_to_disk_out(offer, rate, catalog.today) for offer in page.items]
     return DiskPage(items=items, next_cursor=page.next_cursor, total=len(offers), exchange_rate=rate)
+
+
+def _check_regions_of_disks(regions: Mapping[str, RegionPlace], codes: Sequence[str]) -> None:
+    """Check that the catalog has these regions, and that any is of the cloud that sells the disks; raises BadQuery."""
+    check_regions(regions, "region", codes)
+    sellers = {regions[code].provider for code in codes}
+    if sellers and AZURE.id not in sellers:
+        clouds = " and of ".join(sorted(PROVIDERS[seller].name for seller in sellers))
+        are = "is a region" if len(codes) == 1 else "are regions"
+        raise BadQuery("region", ",".join(codes), f"{are} of {clouds}, and the disks are {AZURE.name}'s")
 
 
 def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> DiskOut:
@@ -187,8 +197,8 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     there is not, that cannot be so fast, or that is of another cloud than the size.
     """
     check_days(search, catalog.today)
-    check_regions(catalog.snapshot.regions, "region", search.region)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, (key,), search.region)
     (size,) = find_size_details(catalog, (key,), search)
     name, provider = size.row["name"], size.row["provider"]
     if search.disk and provider != AZURE.id:
@@ -413,17 +423,22 @@ _Way = tuple[WayToBuy | None, list[tuple[Paid, SizePrice]]]
 
 
 def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
-    """Compare the ways to buy; raises NotFound for the size, BadQuery for a region, a currency or a day to come."""
+    """Compare the ways to buy; raises NotFound for the size, BadQuery for a region, a currency or a day to come.
+
+    Also for Azure Hybrid Benefit for a size of another cloud.
+    """
     check_days(search, catalog.today)
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
-    check_regions(catalog.snapshot.regions, "region", search.region)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, (key,), search.region)
     given = search.model_dump(include={"os", "region", "as_of", "known_at"})
     asked = CostSearch(**given)
     (size,) = find_size_details(catalog, (key,), asked)
     of_azure = size.row["provider"] == AZURE.id
-    has_benefit = search.hybrid_benefit and of_azure
-    os: Os = "linux" if has_benefit else search.os
+    if search.hybrid_benefit and not of_azure:
+        name, seller = size.row["name"], PROVIDERS[size.row["provider"]].name
+        raise BadQuery("hybrid_benefit", "true", f"is a benefit of {AZURE.name}, and {name} is a size of {seller}")
+    os: Os = "linux" if search.hybrid_benefit else search.os
     cheapest = find_cheapest_price(catalog, key, asked.model_copy(update={"os": os}))
     region = cheapest.region if cheapest is not None else search.region[0] if len(search.region) == 1 else None
 
@@ -447,7 +462,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         size=size.row["name"],
         region=region,
         os=search.os,
-        hybrid_benefit=has_benefit,
+        hybrid_benefit=search.hybrid_benefit,
         count=search.count,
         months=search.months,
         hours_per_month=search.hours_per_month,

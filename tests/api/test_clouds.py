@@ -461,3 +461,52 @@ def test_pages_say_which_prices_are_computed(clouds: httpx.Client, path: str) ->
     assert answer.status_code == 200, answer.text
     text = answer.text.partition("<main")[2] or answer.text
     assert re.search(r">(computed|computed: [^<]+|Computed as)<|,computed", text)
+
+
+FOREIGN = "region=us-east-1: is a region of AWS, and Standard_D8s_v5 is a size of Azure"
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        *((f"/sizes/d8s_v5/{what}?region=us-east-1", FOREIGN) for what in ("cost", "buy", "prices", "availability")),
+        ("/sizes/d8s_v5/price-history?region=us-east-1", FOREIGN),
+        ("/compare?size=d8s_v5,e8s_v5&region=us-east-1", FOREIGN),
+        (
+            "/sizes/d8s_v5/cost?region=us-east-1,us-central1",
+            "region=us-central1,us-east-1: are regions of AWS and of Google Cloud, and Standard_D8s_v5 is a size of",
+        ),
+        ("/sizes/m5.large/cost?region=eastus", "region=eastus: is a region of Azure, and m5.large is a size of AWS"),
+        ("/sizes/d8s_v5/similar?provider=azure&region=us-east-1", "region=us-east-1: not in provider=azure; "),
+        ("/disks?region=us-east-1", "region=us-east-1: is a region of AWS, and the disks are Azure's"),
+        (
+            "/sizes/m5.large/buy?os=windows&hybrid_benefit=true",
+            "hybrid_benefit=true: is a benefit of Azure, and m5.large is a size of AWS",
+        ),
+    ],
+)
+def test_what_is_of_another_cloud_is_refused(clouds: httpx.Client, path: str, detail: str) -> None:
+    answer = clouds.get(path)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/unknown-value")
+    assert answer.json()["detail"].startswith(detail)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/sizes/d8s_v5/cost?region=eastus,us-east-1",
+        "/compare?size=d8s_v5,m5.large&region=us-east-1",
+        "/sizes/d8s_v5/similar?provider=aws&region=us-east-1",
+        "/disks?region=westeurope,us-east-1",
+        "/ui/sizes/d8s_v5?region=us-east-1",
+    ],
+)
+def test_one_region_of_the_cloud_is_enough(clouds: httpx.Client, path: str) -> None:
+    assert clouds.get(path, headers={"accept": "text/html"} if "/ui/" in path else {}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/ui/sizes/d8s_v5/buy?", "/ui/compare?name=d8s_v5,e8s_v5&"])
+def test_pages_say_at_the_field_that_a_region_is_of_another_cloud(clouds: httpx.Client, path: str) -> None:
+    answer = clouds.get(f"{path}region=us-east-1", headers={"accept": "text/html"})
+    assert answer.status_code == 422
+    assert "is a region of AWS, and Standard_D8s_v5 is a size of Azure" in answer.text

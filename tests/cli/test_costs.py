@@ -106,3 +106,18 @@ def test_csv_of_a_cost_and_of_the_ways_to_buy_has_every_field(run: Run, seeded_u
         *("Standard_NC24ads_A100_v4", "westeurope", "linux", "false", "false", "false", "")
     ]
     assert int(way["price_age_days"]) >= 0
+
+
+@pytest.mark.parametrize("command", ["cost", "buy", "history"])
+def test_a_region_of_another_cloud_is_a_bad_option(run: Run, all_clouds_url: str, command: str) -> None:
+    done = run(all_clouds_url, command, "d8s_v5", "--region", "us-east-1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--region=us-east-1: is a region of AWS, and Standard_D8s_v5 is a size of Azure" in done.stderr
+
+
+def test_a_history_without_prices_says_that_none_is_known_there(run: Run, seeded_url: str) -> None:
+    asked = ("--region", "eastus", "--purchase", "reserved_3y", "--until", "2023-11-01")
+    done = run(seeded_url, "history", "d8s_v5", *asked)
+    assert (done.returncode, done.stdout) == (1, "linux reserved_3y: no price is known in eastus.\n")
+    elsewhere = run(seeded_url, "history", "b16als_v2", "--region", "eastus", "--purchase", "reserved_1y").stdout
+    assert "no price is known in eastus, but in 1 other region." in elsewhere

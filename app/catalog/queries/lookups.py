@@ -19,7 +19,8 @@ from app.catalog.names import as_written, closest_regions, display_keys, model_k
 from app.catalog.presets import Preset, split_names
 from app.catalog.providers import PROVIDERS, split_provider
 from app.catalog.queries.params import FILTERED_FIELDS, WORD_FILTERS, PlaceParams
-from app.catalog.queries.price_scope import GPU, SIZE, size
+from app.catalog.queries.price_scope import GPU, KEYS, SIZE, key_parameters, size
+from app.db.functions import is_listed
 from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
@@ -174,6 +175,31 @@ def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Itera
         if code not in regions:
             hint = did_you_mean(suggest_regions(code, regions), " ")
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
+
+
+def check_regions_of_sizes(
+    reader: Reader, regions: "Mapping[str, RegionPlace]", keys: Sequence[str], codes: Sequence[str]
+) -> None:
+    """Check that the catalog has these regions, and that any of the sizes is of the cloud of any of them.
+
+    Raises BadQuery.
+    """
+    check_regions(regions, "region", codes)
+    sellers = {regions[code].provider for code in codes}
+    if not sellers or len({place.provider for place in regions.values()}) == 1:
+        return
+    rows = fetch(reader, BoundStatement(_SELLERS, key_parameters(keys)))
+    sizes = {key: (name, provider) for key, name, provider in rows}
+    if any(provider in sellers for _, provider in sizes.values()):
+        return
+    clouds = " and of ".join(sorted(PROVIDERS[seller].name for seller in sellers))
+    are = "is a region" if len(codes) == 1 else "are regions"
+    for name, provider in (sizes[key] for key in keys if key in sizes):
+        detail = f"{are} of {clouds}, and {name} is a size of {PROVIDERS[provider].name}"
+        raise BadQuery("region", ",".join(map(as_written, codes)), detail)
+
+
+_SELLERS = Statement(lambda: select(size.key, size.name, size.provider).where(is_listed(size.key, KEYS)), short=True)
 
 
 def suggest_regions(code: str, regions: "Mapping[str, RegionPlace]") -> Sequence[str]:

@@ -26,7 +26,14 @@ from app.catalog.price_notes import price_note
 from app.catalog.purchases import Purchase
 from app.catalog.queries.exchange_rates import CurrencyRate, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, conditions_by, equals
-from app.catalog.queries.lookups import check_regions, get_size_keys, place_regions, resolve_gpus, resolve_series
+from app.catalog.queries.lookups import (
+    check_regions,
+    check_regions_of_sizes,
+    get_size_keys,
+    place_regions,
+    resolve_gpus,
+    resolve_series,
+)
 from app.catalog.queries.pagination import Listing, SortKey, after_cursor, cursor_binds, read_page, read_position
 from app.catalog.queries.params import (
     KNOWN_AT,
@@ -306,7 +313,7 @@ def find_prices(catalog: Catalog, name: str, search: PriceSearch) -> PriceListin
     """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region or a day."""
     check_days(search, catalog.today)
     keys = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    check_regions(catalog.snapshot.regions, "region", search.region)
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, search.region)
     search = place_regions(search, catalog.snapshot.regions)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
@@ -321,7 +328,7 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
         default = "" if search.until else ", which is today (UTC)"
         raise BadQuery("since", search.since, f"must not be later than until={last}{default}")
     keys = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    check_regions(catalog.snapshot.regions, "region", (search.region,))
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, (search.region,))
     given: dict[str, Any] = {
         "size": keys,
         "region": (search.region,),

@@ -53,6 +53,7 @@ from app.catalog.queries.exchange_rates import EUR, USD
 from app.catalog.queries.lookups import (
     check_field,
     check_regions,
+    check_regions_of_sizes,
     check_source,
     get_series_ids,
     get_size_keys,
@@ -442,7 +443,7 @@ class AvailabilitySearch(PageParams):
 def find_availability(catalog: Catalog, name: str, search: AvailabilitySearch) -> Listing:
     """Find one page of the regions that have a size; raises NotFound for the size, BadQuery for a region."""
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    check_regions(catalog.snapshot.regions, "region", search.region)
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, (key,), search.region)
     values = {"size": key} | ({"regions": orjson.dumps(search.region).decode()} if search.region else {})
     identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
     listing = read_list(catalog, _regions_of(some=bool(search.region)), values, search, identity=identity)
