@@ -201,6 +201,11 @@ def did_you_mean(names: Iterable[str], after: str = "", *, sent: str = "") -> st
     return f"did you mean {alternatives}?{unit}{after}" if alternatives else ""
 
 
+def either(words: Sequence[str]) -> str:
+    """Return words as alternatives: `a`, `a or b`, `a, b or c`."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def _normalize(name: str) -> str:
     """Return a name in lowercase and without separators, which do not count as typos."""
     lowered = name.lower()

@@ -1,6 +1,7 @@
 """Commands that list what the catalog has beside sizes: conflicts, refused prices, models, changes and retirements."""
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from app.cli.output import (
     Format,
     OutputOptions,
     Record,
+    format_cents,
     format_value,
     make_columns,
     print_commitment,
@@ -40,8 +42,8 @@ app = typer.Typer()
 
 CONFLICT_COLUMNS = {
     **make_columns({"name": "of", "accepted_value": "accepted"}, name=0, field=0, region=3, accepted_value=0),
-    **make_columns({"accepted_source_id": "of source", "value": "disputed"}, accepted_source_id=2, value=0),
-    "source_id": Column(heading="of source", rank=1),
+    **make_columns({"accepted_source_id": "source", "value": "disputed"}, accepted_source_id=2, value=0),
+    "source_id": Column(heading="other source", rank=1),
 }
 REFUSED_PRICE_COLUMNS = make_columns(
     size=0, region=0, usd_per_hour=0, valid_from=3, seen_until=2, rule=0, evidence=1, source_id=4
@@ -71,7 +73,8 @@ PLAN_COLUMNS = {
     "id": Column(heading="id", rank=4, wraps=True),
     **make_columns({"count": "VMs"}, size=0, region=2, count=3, retirement_date=1, days_left=7, successor=0),
     **make_columns({"successor_usd_per_hour": "then"}, usd_per_hour=0, successor_usd_per_hour=0),
-    **make_columns({"change_usd_per_month": "+/- USD/month"}, change_usd_per_month=0, lost=6),
+    "change_usd_per_month": Column(heading="+/- USD/month", format=format_cents),
+    **make_columns(lost=6),
 }
 _DATED = {"past", "after", "before"}
 """Options that say which retirements are listed; without any, those to come."""
@@ -191,17 +194,31 @@ def _print_remarks(data: Record) -> None:
             print_text(remark, indent="    ")
     summary = data["summary"]
     for due in summary["by_date"]:
-        missing = f", {due['without_successor']} of them without a successor" if due["without_successor"] else ""
-        day = due["retirement_date"]
-        when = "Withdrawn are" if day is None else f"On {day} retire" if day > data["today"] else f"Retired on {day}:"
-        print_text(f"{when} {plural(due['vms'], 'VM')} of {plural(due['items'], 'item')}{missing}.")
+        missing = due["without_successor"]
+        lacking = f", {plural(missing, 'item')} without a successor" if missing else ""
+        vms = f"{plural(due['vms'], 'VM')} of {plural(due['items'], 'item')}"
+        print_text(f"{vms} {_when(due, data['today'])}{lacking}.")
     if summary["priced"]:
-        now, then, change = (summary[name]["usd_per_month"] for name in ("now", "then", "change"))
+        now, then = (Decimal(repr(summary[name]["usd_per_month"])).quantize(_CENT) for name in ("now", "then"))
         unpriced = f" Without {plural(summary['unpriced'], 'item')} of unknown price." if summary["unpriced"] else ""
-        print_text(f"Best successors cost {then:,.2f} USD a month instead of {now:,.2f}: {change:+,.2f}.{unpriced}")
+        # The change is that of the amounts as they are shown.
+        print_text(f"Best successors cost {then:,.2f} USD a month instead of {now:,.2f}: {then - now:+,.2f}.{unpriced}")
     print_commitment(summary["then"]["committed_hours_per_month"])
     outcomes = summary["outcomes"]
     print_text(f"No successor needed: {outcomes['not_needed']}. Unknown size or region: {outcomes['error']}.")
+
+
+_CENT = Decimal("0.01")
+
+
+def _when(due: Record, today: str) -> str:
+    """Return what becomes of the VMs of a day: `retire on 2026-09-30`, `retired on 2025-09-30`, `were withdrawn`."""
+    day, is_one = due["retirement_date"], due["vms"] == 1
+    if day is None:
+        return "was withdrawn" if is_one else "were withdrawn"
+    if day <= today:
+        return f"retired on {day}"
+    return f"retires on {day}" if is_one else f"retire on {day}"
 
 
 def _remarks(item: Record) -> Iterator[str]:

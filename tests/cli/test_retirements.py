@@ -77,9 +77,25 @@ def test_a_table_says_what_retires_and_what_it_will_cost(run: Run, seeded_url: s
     done = run(seeded_url, "retirements", str(inventory))
     (render,) = (line for line in done.stdout.splitlines() if line.startswith("render"))
     assert render.split()[1:6] == ["Standard_NV12s_v3", "westeurope", "4", "2026-09-30", "29"]
-    assert "On 2026-09-30 retire 4 VMs of 1 item." in done.stdout
-    assert "Retired on 2025-09-30: 1 VM of 1 item." in done.stdout
+    assert "4 VMs of 1 item retire on 2026-09-30." in done.stdout
+    assert "1 VM of 1 item retired on 2025-09-30." in done.stdout
     assert "No successor needed: 1. Unknown size or region: 0." in done.stdout
+
+
+def test_amounts_of_a_plan_have_cents_and_add_up(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "vms.csv"
+    rows = [f"{size},{region},{count}" for count, size in enumerate(("nv12s_v3", "hb120rs_v2", "nv6"), 3)
+            for region in ("eastus", "westeurope")]  # fmt: skip
+    path.write_text("\n".join(["size,region,count", *rows]))
+    done = run(seeded_url, "retirements", str(path), "--hours-per-month", "731.37")
+    (text,) = (line for line in done.stdout.splitlines() if line.startswith("Best successors"))
+    then, now, change = (Decimal(amount.replace(",", "")) for amount in re.findall(r"[-+]?[\d,]+\.\d\d", text))
+    assert then - now == change
+    header, *lines = done.stdout.splitlines()
+    place = re.search("\\+/- USD/month", header)
+    assert place is not None
+    amounts = [line[: place.end()].split()[-1] for line in lines[: len(rows)]]
+    assert all(amount == "-" or re.fullmatch(r"-?[\d,]+\.\d\d", amount) for amount in amounts), amounts
 
 
 def test_a_plan_without_prices_of_a_purchase_model_has_those_on_demand(

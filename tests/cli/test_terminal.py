@@ -431,3 +431,11 @@ def test_one_size_that_fits_is_counted_in_the_singular(run: Run, seeded_url: str
     one = run(seeded_url, "fit", "kimi-k2", "--context", "8k", "--name", sizes).stdout
     assert "\n1 size fits, " in one
     assert " do not (" in one
+
+
+def test_columns_that_are_left_out_have_names_of_their_own(seeded_url: str) -> None:
+    shown = run_on_terminal(seeded_url, "conflicts", columns=80)
+    left_out = re.search(r"Left out at 80 columns: ([^.]+)\.", " ".join(shown.split()))
+    assert left_out is not None
+    names = left_out[1].split(", ")
+    assert len(names) == len(set(names)) > 1

@@ -68,6 +68,7 @@ from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
 from app.db.functions import is_listed
 from app.db.statements import BoundStatement, Row, Rows, cached_statement
 from app.errors import BadQuery, CatalogChanged, NotFound
+from app.nearest import either
 
 _MAX_NAMED = 6
 """The most regions a text names; more are only counted."""
@@ -131,7 +132,7 @@ def _regions_statement() -> Select[Any]:
 
 def _detail(asked: OfferParams, known_in: Sequence[str], regions: int) -> str:
     """Return where prices are known, in words: `linux spot: no price is known in eastus, only in westeurope`."""
-    where = f"in {' or '.join(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
+    where = f"in {either(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
     if len(asked.region) > _MAX_NAMED:
         where = f"in any of the {len(asked.region)} regions"
     if not known_in:

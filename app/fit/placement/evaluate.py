@@ -31,6 +31,7 @@ from app.fit.verdict import (
     unknown_price_failure,
     worst_first,
 )
+from app.nearest import either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,7 @@ def _check_known_facts(context: CheckContext, code: str) -> Failure | None:
     unknown = [name for name, value in facts.items() if value is None]
     if lacks_speed:
         unknown += ["peak"] if machine.network_gbps is not None else ["peak", "the speed of its network"]
-    either = " or ".join(filter(None, (", ".join(unknown[:-1]), *unknown[-1:])))
-    return Failure("gpu", code, f"no source states its {either}") if unknown else None
+    return Failure("gpu", code, f"no source states its {either(unknown)}") if unknown else None
 
 
 def _lacks_speed(context: CheckContext) -> bool:
