@@ -36,16 +36,17 @@ from app.schemas.catalog import CellOut, ComparisonOut, LineOut, SimilarOut, Sim
 from app.services.ranked import paginate, to_adjustment, to_gpus
 
 
-def compare(catalog: Catalog, search: CompareSearch) -> ComparisonOut:
+def compare(catalog: Catalog, search: CompareSearch, *, foreign_regions: bool = False) -> ComparisonOut:
     """Compare the sizes of `search`.
 
     Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, a region or a day to
-    come.
+    come; and, unless `foreign_regions` are allowed, where no size is of the cloud of a region.
     """
     check_days(search, catalog.today)
     check_regions(catalog.snapshot.regions, "region", search.region)
     keys = _find_keys(catalog, "size", search.size)
-    check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, search.region)
+    if not foreign_regions:
+        check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, search.region)
     search = place_regions(search, catalog.snapshot.regions)
     for index, key in enumerate(keys):
         if key in keys[:index]:

@@ -185,7 +185,8 @@ async def _compare(request: PageRequest) -> "ComparisonOut":
     view = request.params
     search = _search(view)
     try:
-        return await request.executor.ask(compare, search)
+        # A region that is remembered from another page is not refused: a note has the link to drop it.
+        return await request.executor.ask(compare, search, foreign_regions=True)
     except BadQuery as error:
         if error.field == "size" and not request.errors:
             names = await request.executor.ask(_take_once, view.name)
