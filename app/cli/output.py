@@ -296,6 +296,8 @@ def print_csv(rows: Sequence[Record], columns: Iterable[str]) -> None:
 
 
 def _csv_cell(value: object) -> object:
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
         return escape_cell(LIST_SEPARATOR.join(map(str, value)))
     if isinstance(value, str):

@@ -26,6 +26,7 @@ def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Clie
         "price_age_days": 31,
         "approximate_date": False,
         "usd_per_month": 10725.16,
+        "committed_hours_per_month": None,
     }
     assert answer["items"][0]["explanation"].startswith("Fits on 1 VM: needs 320 of 320 GiB GPU memory (0% to spare)")
 

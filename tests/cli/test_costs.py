@@ -1,11 +1,16 @@
 """`vmsizes cost` and `buy` for Windows say what the licence costs."""
 
 import csv
+import json
+import re
 from decimal import Decimal
 
 import pytest
 
+from app.db.engines import make_engine
+from app.ingest.run import ingest
 from tests.cli.conftest import Run
+from tests.factories import NOW, price, reading, size
 
 pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
 
@@ -121,3 +126,32 @@ def test_a_history_without_prices_says_that_none_is_known_there(run: Run, seeded
     assert (done.returncode, done.stdout) == (1, "linux reserved_3y: no price is known in eastus.\n")
     elsewhere = run(seeded_url, "history", "b16als_v2", "--region", "eastus", "--purchase", "reserved_1y").stdout
     assert "no price is known in eastus, but in 1 other region." in elsewhere
+
+
+def test_an_undated_price_has_no_age_and_is_said_to_be_weak(run: Run, database_url: str) -> None:
+    ways = {"on_demand": ("0.2", True), "reserved_1y": ("0.1", False)}
+    prices = [price("Standard_X1", usd, purchase=way, approximate_date=undated) for way, (usd, undated) in ways.items()]
+    engine = make_engine(database_url)
+    ingest(engine, reading(size("Standard_X1", vcpus=2), regions=("eastus",), prices=prices), now=NOW)
+    engine.dispose()
+    row = run(database_url, "cost", "x1").stdout.splitlines()[3].split("  ")
+    cells = [cell.strip() for cell in row if cell.strip()]
+    assert cells[:2] == ["vm", "1 VM"]
+    assert cells[5:7] == ["≈2026-06-18", "-"]
+    shown = run(database_url, "buy", "x1").stdout
+    on_demand, reserved = (line for line in shown.splitlines() if re.match(r"(on_demand|reserved_1y) ", line))
+    assert ("≈2026-06-18" in on_demand, "OLD_PRICE" in on_demand) == (True, True)
+    assert ("≈" in reserved, "OLD_PRICE" in reserved) == (False, False)
+    assert "Prices are of different days: on_demand ≈2026-06-18; reserved_1y 2026-06-18." in shown
+    (vm, _) = csv.DictReader(run(database_url, "cost", "x1", "--csv").stdout.splitlines())
+    assert (vm["price_as_of"], vm["approximate_date"], vm["warnings"]) == (
+        "2026-06-18",
+        "true",
+        "OLD_PRICE",
+    )
+
+
+def test_objects_in_csv_are_json(run: Run, seeded_url: str) -> None:
+    asked = ("fit", "--min-gpu-mem", "80", "--name", "*nc24ads_a100_v4", "--csv")
+    (row,) = csv.DictReader(run(seeded_url, *asked).stdout.splitlines())
+    assert json.loads(row["headroom"])[0]["resource"] == "gpu_memory"
