@@ -6,6 +6,7 @@ is in the links of the page that answers, so that they can be shared.
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -142,6 +143,7 @@ async def render_plan(request: PageRequest) -> str:
         request,
         "retirement_plan.html",
         plan=plan,
+        change=_shown_change(plan) if plan else None,
         link=request.link() if plan else "",
         example=EXAMPLE,
     )
@@ -166,6 +168,15 @@ _NUMBERS = {
     *("count", "days_left", "usd_per_hour", "successor_usd_per_hour", "change_usd_per_hour", "change_usd_per_month"),
     *("list_usd_per_hour", "successor_list_usd_per_hour"),
 }
+
+
+def _shown_change(plan: "RetirementPlanOut") -> Decimal:
+    """Return the change of the cost of a month, USD: that of the amounts as the page rounds them."""
+    now, then = (cost.usd_per_month.quantize(_CENT, ROUND_HALF_UP) for cost in (plan.summary.now, plan.summary.then))
+    return then - now
+
+
+_CENT = Decimal("0.01")
 
 
 async def _plan(request: PageRequest) -> "RetirementPlanOut | None":

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from decimal import Decimal
 from html import unescape
 from urllib.parse import quote
 
@@ -199,3 +200,15 @@ def test_an_inventory_of_too_many_different_lines_says_what_is_allowed(client: h
     answer = client.post(PLAN, data={"inventory": inventory, "max_successors": "20"}, headers=HTML)
     assert answer.status_code == 422
     assert "at most 5,000: give max_successors=5, or fewer lines" in answer.text
+
+
+def test_the_change_of_a_plan_is_that_of_the_amounts_beside_it(client: httpx.Client) -> None:
+    rows = "%0A".join(
+        f"{size},{region},1" for size in ("nv12s_v3", "hb120rs_v2") for region in ("eastus", "westeurope")
+    )
+    page = client.get(
+        f"/ui/retirements/plan?inventory=size,region,count%0A{rows}", headers={"accept": "text/html"}
+    ).text
+    figure = page.partition("Best successors, a month")[2].partition("</div>")[0]
+    then, now, change = (Decimal(text.replace(",", "")) for text in re.findall(r"[\d,]+\.\d\d", figure)[:3])
+    assert abs(then - now) == change
