@@ -183,11 +183,7 @@ class WayToBuy:
     def cost(self, months: int, hours_per_month: Fraction) -> Fraction:
         """Return what it costs to run some hours a month for some months, and to stop: terms that began are paid."""
         committed_months = -(-months // self.term) * self.term if self.term else 0
-        return self._committed_month(hours_per_month) * committed_months + self.used * hours_per_month * months
-
-    def _committed_month(self, hours_per_month: Fraction) -> Fraction:
-        """Return what a month of the term costs: all hours of a usual month, or of a longer one that is all used."""
-        return self.committed * max(Fraction(HOURS_PER_MONTH), hours_per_month)
+        return self.committed * HOURS_PER_MONTH * committed_months + self.used * hours_per_month * months
 
     def break_even_month(self, other: "WayToBuy", hours_per_month: Fraction) -> int | None:
         """Return the month by whose end another way without a term has cost as much as the first term of this one.
@@ -199,7 +195,7 @@ class WayToBuy:
             return 1 if saved > 0 else None
         if saved <= 0:
             return None
-        month = -(-self._committed_month(hours_per_month) * self.term // saved)
+        month = -(-self.committed * HOURS_PER_MONTH * self.term // saved)
         return month if month <= self.term else None
 
     def break_even_hours(self, other: "WayToBuy") -> Fraction | None:

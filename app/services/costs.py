@@ -412,7 +412,7 @@ def _convert(amounts: Amounts, rate: CurrencyRate | None) -> dict[str, Any] | No
 _MOST_REGIONS = 500
 _SHOWN_MONTHS = (1, 3, 6, 12, 18, 24, 36, 48, 60)
 ASSUMPTIONS = (
-    "a commitment is paid for {hours} hours of each month of its term, used or not",
+    f"a commitment is paid for {HOURS_PER_MONTH} hours of each month of its term, used or not",
     "nothing else uses it, and it is neither exchanged nor cancelled",
     "a term that ends before the months do is bought again, and prices stay as they are",
     "paying upfront, monthly or hourly costs the same",
@@ -478,7 +478,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
         ways=[
             _to_out(purchase, ways, used, search, catalog.today, rate=rate) for purchase, (_, used) in priced.items()
         ],
-        assumptions=[text.format(hours=max(HOURS_PER_MONTH, search.hours_per_month)) for text in ASSUMPTIONS],
+        assumptions=ASSUMPTIONS,
         exchange_rate=rate,
         no_price=None if cheapest else _why_no_price(catalog, size, key, asked.model_copy(update={"os": os})),
     )

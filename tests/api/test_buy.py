@@ -113,16 +113,14 @@ def test_the_month_of_break_even_is_the_first_by_which_on_demand_has_cost_as_muc
         assert (ways["on_demand"]["usd_total"] >= ways["reserved_1y"]["usd_total"]) is (months == 8)
 
 
-def test_a_commitment_is_paid_for_all_hours_of_a_month_that_is_longer_than_usual(clouds: httpx.Client) -> None:
+def test_a_commitment_costs_the_same_in_a_month_of_31_days(clouds: httpx.Client) -> None:
     usual, longer = (
         buy(clouds, "b16als_v2", f"region=polandcentral&months=12&hours_per_month={hours}") for hours in (730, 744)
     )
-    for ways in zip(usual["ways"], longer["ways"], strict=True):
-        before, after = (Decimal(str(way["usd_total"])) for way in ways)
-        assert abs(after - before * 744 / 730) < Decimal("0.000001"), ways[0]["purchase"]
-    assert [answer["assumptions"][0] for answer in (usual, longer)] == [
-        f"a commitment is paid for {hours} hours of each month of its term, used or not" for hours in (730, 744)
-    ]
+    for before, after in zip(usual["ways"], longer["ways"], strict=True):
+        factor = 1 if before["purchase"].startswith(("reserved", "savings")) else Decimal(744) / 730
+        difference = Decimal(str(after["usd_total"])) - Decimal(str(before["usd_total"])) * factor
+        assert abs(difference) < Decimal("0.000001"), before["purchase"]
 
 
 @pytest.mark.parametrize(
