@@ -4,7 +4,7 @@ A wrong suggestion is worse than none, because people follow it without a second
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
 """Names of at least this many letters and digits match within two typos, or one; shorter ones must be equal."""
@@ -143,13 +143,15 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     of_field = SYNONYMS.get(written.removeprefix(bound), ()) if bound else ()
     bounds = (bound + field.removeprefix("min_").removeprefix("max_") for field in of_field)
     meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
-    alike = [other for other in names if not any(_only_in(*pair, written, other) for pair in _OPPOSITES)]
+    opposite = _opposite_in(written, _OPPOSITES)
+    alike = [text for text in names if not opposite(text)]
     return tuple(text for text in meant if text in alike or "=" in text)[:1] or closest_spellings(name, alike)
 
 
-def _only_in(word: str, opposite: str, written: str, candidate: str) -> bool:
-    """Return whether a name has a word, and a candidate in its place the opposite one."""
-    return word in written and word not in candidate and opposite in candidate and opposite not in written
+def _opposite_in(written: str, pairs: Iterable[tuple[str, str]]) -> Callable[[str], bool]:
+    """Return the check whether a text has the opposite of a word that a name has; the name, maybe long, is read once."""
+    ours = [pair for pair in pairs if pair[0] in written and pair[1] not in written]
+    return lambda text: any(word not in text and opposite in text for word, opposite in ours)
 
 
 def only_bound(name: str, candidates: Iterable[str]) -> str:
@@ -196,8 +198,8 @@ def did_you_mean(names: Iterable[str], after: str = "", *, sent: str = "") -> st
     Where the name that was `sent` is of an hour and the one that is meant of a month, or the reverse, that is said.
     """
     alternatives = " or ".join(names)
-    units = (("hour", "month", " It is USD a month"), ("month", "hour", " It is USD an hour"))
-    unit = next((unit for said, meant, unit in units if _only_in(said, meant, sent, alternatives)), "")
+    units = {("hour", "month"): " It is USD a month", ("month", "hour"): " It is USD an hour"}
+    unit = next((text for pair, text in units.items() if _opposite_in(sent, [pair])(alternatives)), "")
     return f"did you mean {alternatives}?{unit}{after}" if alternatives else ""
 
 

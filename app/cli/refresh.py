@@ -136,9 +136,9 @@ def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult], giv
 
     A path that was `given` and does not exist is a mistake of the command, and no failure of the feed.
     """
+    check_schema(context.engine())  # before anything is fetched
     if given is not None and not given.exists():
         raise BadData("does not exist", file=str(given))
-    check_schema(context.engine())  # before anything is fetched
     try:
         result = refresh()
     except (BadData, FetchError):

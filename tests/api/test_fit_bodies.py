@@ -40,7 +40,7 @@ UNTIMED: list[Body] = [
             "needs pricing.hours",
         ),
         (LLAMA | {"constraints": {"regions": ["westeurop"]}}, "/body/constraints/regions", "did you mean westeurope?"),
-        (LLAMA | {"constraints": {"series": ["nothing"]}}, "/body/constraints/series", "no series"),
+        (LLAMA | {"constraints": {"series": ["nothing"]}}, "/body/constraints/series", "no such series"),
         (LLAMA | {"constraints": {"min_nodes": 2}}, "/body/constraints/min_nodes", "more than max_nodes"),
         (LLAMA | {"model": "lama-3.1-70b"}, "/body/model", "llama-3.1-70b"),
         ({"inference": {"context_tokens": 8192}}, "/body/inference", "architecture.params"),

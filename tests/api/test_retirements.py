@@ -213,7 +213,8 @@ def test_prices_and_changes_are_those_of_the_region_times_the_count(client: http
     rows = {one["name"]: one for one in every(client, "/sizes", region="eastus", status="any")}
     old = Decimal(str(rows["Standard_NC6s_v3"]["usd_per_hour"]))
     assert answer["usd_per_hour"] == float(old)
-    assert answer["cost"] == {"usd_per_hour": float(3 * old), "usd_per_month": float(300 * old)}
+    amounts = {"usd_per_hour": float(3 * old), "usd_per_month": float(300 * old)}
+    assert answer["cost"] == amounts | {"committed_hours_per_month": None}
     for successor in answer["successors"]:
         new = Decimal(str(rows[successor["size"]]["usd_per_hour"]))
         assert successor["usd_per_hour"] == float(new)
@@ -222,6 +223,7 @@ def test_prices_and_changes_are_those_of_the_region_times_the_count(client: http
         assert successor["change"] == {
             "usd_per_hour": float(3 * (new - old)),
             "usd_per_month": float(300 * (new - old)),
+            "committed_hours_per_month": None,
         }
 
 
