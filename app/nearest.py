@@ -149,7 +149,7 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
 
 
 def _opposite_in(written: str, pairs: Iterable[tuple[str, str]]) -> Callable[[str], bool]:
-    """Return the check whether a text has the opposite of a word that a name has; the name, maybe long, is read once."""
+    """Return the check whether a text has the opposite of a word of a name; the name, maybe long, is read once."""
     ours = [pair for pair in pairs if pair[0] in written and pair[1] not in written]
     return lambda text: any(word not in text and opposite in text for word, opposite in ours)
 
