@@ -1,4 +1,4 @@
-"""Stops arithmetic in a thread where nobody waits for its result any more: Python cannot stop a thread from outside."""
+"""Cooperative cancellation of work in threads, which Python cannot stop from outside."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ _cancelled: ContextVar[Event | None] = ContextVar("cancelled", default=None)
 
 
 class Cancelled(Exception):
-    """Nobody waits for the result: the client has left, or its time is over."""
+    """The work was cancelled: the client disconnected, or the request timed out."""
 
 
 @contextmanager
 def cancelled_by(event: Event) -> Iterator[None]:
-    """Let `stop_if_cancelled` raise in this block, of the current thread, once an event is set."""
+    """Make `stop_if_cancelled` raise Cancelled in this block once the event is set."""
     before = _cancelled.set(event)
     try:
         yield
@@ -23,7 +23,7 @@ def cancelled_by(event: Event) -> Iterator[None]:
 
 
 def stop_if_cancelled() -> None:
-    """Raise Cancelled where nobody waits; called in loops that may take long, at steps of about a millisecond."""
+    """Raise Cancelled if the current work was cancelled; long loops call it about once a millisecond."""
     event = _cancelled.get()
     if event is not None and event.is_set():
         raise Cancelled

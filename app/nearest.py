@@ -130,13 +130,13 @@ _BOUNDS = {"min_": "max_", "max_": "min_"}
 
 _KINDS = {"min_": "lower", "max_": "upper"}
 _OPPOSITES = (("min", "max"), ("max", "min"), ("cpu", "gpu"), ("gpu", "cpu"))
-"""Words that differ by a letter or two: no name with the first means a name with the second."""
+"""Words with opposite meanings that differ by a letter or two, so spelling alone would confuse them."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first.
 
-    A bound never means the opposite one, and nothing of a CPU something of a GPU.
+    Never suggests the opposite bound, or a GPU field for a CPU field.
     """
     names, written = list(candidates), re.sub(r"[\s-]", "_", name.strip().lower())
     bound = next((prefix for prefix in _BOUNDS if written.startswith(prefix)), "")
@@ -149,13 +149,13 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
 
 
 def _opposite_in(written: str, pairs: Iterable[tuple[str, str]]) -> Callable[[str], bool]:
-    """Return the check whether a text has the opposite of a word of a name; the name, maybe long, is read once."""
+    """Return a predicate: whether a text has the opposite of a word in the name. Scans the name, maybe long, once."""
     ours = [pair for pair in pairs if pair[0] in written and pair[1] not in written]
     return lambda text: any(word not in text and opposite in text for word, opposite in ours)
 
 
 def only_bound(name: str, candidates: Iterable[str]) -> str:
-    """Return that a figure has one bound, if a name is the other one; empty if it is not, or if it has none."""
+    """Return the text "only the lower bound exists: min_x" for an unknown `max_x`, or the reverse; else empty."""
     names, written = list(candidates), name.strip().lower()
     opposite = next((other for bound, other in _BOUNDS.items() if written.startswith(bound)), "")
     near = nearest(opposite + written[len(opposite) :], names) if opposite else ()

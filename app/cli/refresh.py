@@ -134,7 +134,7 @@ Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they
 def _run_feed(feed: str, run: RunOptions, refresh: Callable[[], FeedResult], given: Path | None = None) -> FeedResult:
     """Refresh a feed, and note in the database how that ended: one that failed leaves nothing else there.
 
-    A path that was `given` and does not exist is a mistake of the command, and no failure of the feed.
+    A `given` path that does not exist is a usage error and does not count as a failure of the feed.
     """
     check_schema(context.engine())  # before anything is fetched
     if given is not None and not given.exists():

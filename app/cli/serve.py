@@ -96,9 +96,9 @@ def _is_first_start(settings: Settings) -> bool:
 
 
 def _run_to_end(target: Callable[[], None]) -> None:
-    """Run a function in a process of its own, whose memory is free afterwards; exits where it fails, or a signal comes.
+    """Run a function in a child process, which frees its memory; exit if it fails.
 
-    The signals that end a program end that process, too, and come to this one even as the first of a container.
+    SIGTERM and SIGQUIT end both processes. PID 1 of a container ignores them unless it handles them.
     """
 
     def end(number: int, _frame: object) -> None:
@@ -166,7 +166,7 @@ def _limits(settings: Settings) -> "Limits":
 
 
 def _bind(host: str, port: int, sources: Mapping[str, str]) -> "list[socket.socket]":
-    """Bind, before anything that takes long; raises BadQuery where that is impossible.
+    """Bind before the slow part of a start; raises BadQuery if that fails.
 
     `sources` names the setting or the option that a value is from.
     """

@@ -104,7 +104,7 @@ def _examine() -> Iterator[Finding]:
 
 
 def _examine_file(session: Session) -> Finding:
-    """Read the database; SQLite looks for the first fault of its file, as where one was put under a log of another."""
+    """Check that the database can be read; on SQLite also run `quick_check`, which finds a damaged file."""
     shown, connection = shown_url(context.engine().url), session.connection()
     fault = "ok"
     if connection.dialect.name == "sqlite":
@@ -178,7 +178,7 @@ def _examine_age(session: Session) -> Iterator[Finding]:
 
 
 def _to_give(feed: str) -> str:
-    """Return what has to be given to refresh a feed that cannot be fetched as the settings are."""
+    """Return the arguments a refresh needs if the settings do not let it fetch the feed."""
     settings = context.settings()
     if feed == "azure-docs":
         return "" if settings.azure_docs else " FOLDER"

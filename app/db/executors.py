@@ -56,10 +56,7 @@ CANCEL_SECONDS = 5.0
 
 
 class Interruptible:
-    """Work that may be interrupted: its statement at once, its arithmetic at the next step that asks whether it is.
-
-    Before and after a statement runs there is none to interrupt.
-    """
+    """Work that can be interrupted: a running statement at once, Python code at its next `stop_if_cancelled`."""
 
     def __init__(self) -> None:
         self.interrupted = Event()

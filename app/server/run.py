@@ -175,7 +175,7 @@ class BoundedServer(uvicorn.Server):
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    """Return whether a record is to be logged: not that an application was cancelled, which a shutdown has said."""
+    """Filter out the traceback of requests that a shutdown cancels: their number has been logged."""
     return record.exc_info is None or record.exc_info[0] is not asyncio.CancelledError
 
 

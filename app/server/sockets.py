@@ -48,9 +48,9 @@ _ACCEPTS_NONE = -1
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Bind to every address of a host; raises OSError where none of them is free.
+    """Bind to every address of a host; raises OSError if none is available.
 
-    Clients are refused until the sockets listen, with a backlog of BACKLOG.
+    Connections are refused until the caller calls `listen(BACKLOG)`.
     """
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listeners: list[socket.socket] = []

@@ -1,7 +1,7 @@
 """The work of a request that has been cancelled is stopped, and its thread is free for the next."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 import pytest
 from sqlalchemy import Engine, text
@@ -26,8 +26,18 @@ def _compute(_session: Session | None = None) -> None:
         stop_if_cancelled()
 
 
-@pytest.mark.parametrize("endless", [_query, _compute])
-def test_the_work_of_a_cancelled_request_is_stopped(engine: Engine, endless: Callable[[Session], None]) -> None:
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda threads: threads.run(_query),
+        lambda threads: threads.run(_compute),
+        lambda threads: threads.compute(_compute),
+    ],
+    ids=["a statement", "arithmetic", "arithmetic without a connection"],
+)
+def test_the_work_of_a_cancelled_request_is_stopped(
+    engine: Engine, work: Callable[[SessionThreads], Coroutine[None, None, None]]
+) -> None:
     def run_briefly(session: Session) -> int:
         stop_if_cancelled()
         return int(session.connection().execute(text("select 1")).scalar_one())
@@ -35,7 +45,7 @@ def test_the_work_of_a_cancelled_request_is_stopped(engine: Engine, endless: Cal
     async def ask() -> int:
         threads = SessionThreads(engine, 1)
         try:
-            task = asyncio.create_task(threads.run(endless))
+            task = asyncio.create_task(work(threads))
             await asyncio.sleep(0.3)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -45,19 +55,3 @@ def test_the_work_of_a_cancelled_request_is_stopped(engine: Engine, endless: Cal
             threads.close()
 
     assert asyncio.run(ask()) == 1
-
-
-def test_arithmetic_without_a_connection_is_stopped_too(engine: Engine) -> None:
-    async def ask() -> str:
-        threads = SessionThreads(engine, 1)
-        try:
-            task = asyncio.create_task(threads.compute(_compute))
-            await asyncio.sleep(0.3)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            return await asyncio.wait_for(threads.compute(str, "next"), LONGEST_SECONDS)
-        finally:
-            threads.close()
-
-    assert asyncio.run(ask()) == "next"

@@ -247,7 +247,7 @@ _KNOWN = Statement(
 def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
     """Find one page of events, the oldest first.
 
-    Raises BadQuery for a size, series, GPU or region that is unknown, and for a revision or a day to come.
+    Raises BadQuery for an unknown size, series, GPU or region, and for a future revision or day.
     """
     search = normalize(catalog, search)
     filters, values = _active(catalog, search)
@@ -340,7 +340,7 @@ FilterT = TypeVar("FilterT", bound=ChangeFilter)
 def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks.
 
-    So it does for a revision or a day to come, which would find nothing for ever where the database was rebuilt.
+    Also for a future revision or day: after a database is rebuilt, followers would silently get nothing.
     """
     _check_moments(catalog, filters)
     check_regions(catalog.snapshot.regions, "region", filters.region)

@@ -50,7 +50,7 @@ _BOUNDED = {
     for name in names
     if (figure := FILTERS[name].figure) and figure != field
 }
-"""What a range's `min` or `max` bounds where it is not the figure itself: of the memory of one GPU a slice."""
+"""The figure behind a range's `min` or `max` where it differs from the field, such as a slice of a GPU's memory."""
 
 
 def unknown_note(unknown: Mapping[str, int], total: int | None = None) -> str | None:
@@ -212,7 +212,7 @@ def _range(question: SizeQuestion, name: str, matching: int) -> FacetRange:
 
 
 def _first(by_value: Iterable[tuple[Any, int]], matching: int) -> float | None:
-    """Return the first known value that any of some sizes has."""
+    """Return the first known value that at least one matching size has."""
     return next((float(value) for value, sizes in by_value if value is not None and matching & sizes), None)
 
 
@@ -298,7 +298,7 @@ def _count_without(
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
     try:
-        # Not before a filter is left out: a country becomes its regions, which would then be kept in its place.
+        # Normalize only after dropping the filter: a country turns into its regions, which would survive it.
         question = SizeQuestion(catalog, normalize(relaxed, catalog.snapshot))
     except BadQuery:  # zones are of one region
         return 0, None

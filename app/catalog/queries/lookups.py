@@ -180,7 +180,7 @@ def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Itera
 def check_regions_of_sizes(
     reader: Reader, regions: "Mapping[str, RegionPlace]", keys: Sequence[str], codes: Sequence[str]
 ) -> None:
-    """Check that the catalog has these regions, and that any of the sizes is of the cloud of any of them.
+    """Check that the regions exist and that at least one of the sizes belongs to the cloud of one of them.
 
     Raises BadQuery.
     """

@@ -366,7 +366,7 @@ def check_days(params: QueryParams, today: date) -> None:
 
 
 def not_later_than(today: date) -> str:
-    """Return what is allowed of a day that must not be to come."""
+    """Return the error text for a day that must not be in the future."""
     return f"must not be later than {today}, which is today (UTC)"
 
 
@@ -560,12 +560,12 @@ class SizeSearch(SizeList, CurrencyParams, PageParams):
 
     @property
     def is_quick(self) -> bool:
-        """Whether an event loop can spare the time: of today's prices, and few of them in another currency."""
+        """Whether it is fast enough for the event loop: today's prices, at most a few converted to a currency."""
         return not self.names_a_day and (self.currency is None or self.limit <= _QUICKLY_CONVERTED)
 
 
 _QUICKLY_CONVERTED = 50
-"""This many sizes are converted in 6 ms."""
+"""Converting this many sizes takes 6 ms."""
 
 
 class SizeParams(PriceDayParams, CurrencyParams):
@@ -576,7 +576,7 @@ FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
 ResourceInclude = Literal["rejected"]
 Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allow_inf_nan=False)]
 HoursPerMonth = Annotated[Hours, Field(le=744)]
-"""At most those of a month of 31 days."""
+"""Hours a month, at most those of a 31-day month."""
 MAX_COMPARED = 10
 
 

@@ -436,10 +436,10 @@ def gpu_memory_gib_on_one_gpu() -> ColumnElement[float]:
 
 
 def gpu_slice_gib() -> ColumnElement[float]:
-    """Return what the least memory of one GPU bounds; null without a GPU, where there is nothing to bound."""
+    """Return the figure that `min_gpu_mem_per_gpu` is compared with: the slice of a GPU; null without a GPU."""
     return case((size.gpu_count > 0, gpu_memory_gib_on_one_gpu()))
 
 
 def whole_gpu_gib() -> ColumnElement[float]:
-    """Return what the greatest memory of one GPU bounds, that of the whole one; null as `gpu_slice_gib` is."""
+    """Return the figure that `max_gpu_mem_per_gpu` is compared with: the whole GPU; null without a GPU."""
     return case((size.gpu_count > 0, size.gpu_memory_gib_per_gpu))

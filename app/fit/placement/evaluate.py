@@ -309,7 +309,7 @@ def evaluate(
     """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass.
 
     A job is placed once on all machines with the same GPUs, and memory with which all is the same. Sizes that fail the
-    same share their failures where `alike` is that of all. Raises Cancelled where nobody waits for the result.
+    same share their failures where `alike` is that of all. Raises Cancelled if the request was cancelled.
     """
     stop_if_cancelled()
     constraints, terms = prepared.request.constraints, prepared.size_constraints
