@@ -23,7 +23,13 @@ from app.catalog.queries.costs import (
 )
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.filters import check_sort
-from app.catalog.queries.lookups import RegionPlace, check_regions, check_regions_of_sizes, get_size_keys
+from app.catalog.queries.lookups import (
+    RegionPlace,
+    check_regions,
+    check_regions_of_sizes,
+    clouds_of_regions,
+    get_size_keys,
+)
 from app.catalog.queries.params import Os, check_days
 from app.catalog.queries.prices import PriceSearch, find_ended_sales, find_prices
 from app.catalog.queries.sizes import NoPrice, SizeDetails, explain_no_price, find_size_details
@@ -111,11 +117,9 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
 def _check_regions_of_disks(regions: Mapping[str, RegionPlace], codes: Sequence[str]) -> None:
     """Check that the catalog has these regions, and that any is of the cloud that sells the disks; raises BadQuery."""
     check_regions(regions, "region", codes)
-    sellers = {regions[code].provider for code in codes}
-    if sellers and AZURE.id not in sellers:
-        clouds = " and of ".join(sorted(PROVIDERS[seller].name for seller in sellers))
-        are = "is a region" if len(codes) == 1 else "are regions"
-        raise BadQuery("region", ",".join(codes), f"{are} of {clouds}, and the disks are {AZURE.name}'s")
+    if codes and AZURE.id not in {regions[code].provider for code in codes}:
+        detail = f"{clouds_of_regions(regions, codes)}, and the disks are {AZURE.name}'s"
+        raise BadQuery("region", ",".join(codes), detail)
 
 
 def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> DiskOut:

@@ -70,7 +70,6 @@ def test_what_is_wrong_with_the_seeds_ends_the_start(tmp_path: Path) -> None:
         start(tmp_path, tmp_path / "missing")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
 def test_a_signal_ends_the_first_start_with_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
     port = free_port()

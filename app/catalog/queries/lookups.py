@@ -177,6 +177,12 @@ def check_regions(regions: "Mapping[str, RegionPlace]", field: str, codes: Itera
             raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
+def clouds_of_regions(regions: "Mapping[str, RegionPlace]", codes: Sequence[str]) -> str:
+    """Return which clouds the regions belong to: `is a region of AWS`, `are regions of AWS and of Oracle Cloud`."""
+    clouds = " and of ".join(sorted(PROVIDERS[seller].name for seller in {regions[code].provider for code in codes}))
+    return f"{'is a region' if len(codes) == 1 else 'are regions'} of {clouds}"
+
+
 def check_regions_of_sizes(
     reader: Reader, regions: "Mapping[str, RegionPlace]", keys: Sequence[str], codes: Sequence[str]
 ) -> None:
@@ -190,13 +196,11 @@ def check_regions_of_sizes(
         return
     rows = fetch(reader, BoundStatement(_SELLERS, key_parameters(keys)))
     sizes = {key: (name, provider) for key, name, provider in rows}
-    if any(provider in sellers for _, provider in sizes.values()):
+    if not sizes or any(provider in sellers for _, provider in sizes.values()):  # an ingest may have removed the sizes
         return
-    clouds = " and of ".join(sorted(PROVIDERS[seller].name for seller in sellers))
-    are = "is a region" if len(codes) == 1 else "are regions"
-    for name, provider in (sizes[key] for key in keys if key in sizes):
-        detail = f"{are} of {clouds}, and {name} is a size of {PROVIDERS[provider].name}"
-        raise BadQuery("region", ",".join(map(as_written, codes)), detail)
+    name, provider = next(sizes[key] for key in keys if key in sizes)
+    detail = f"{clouds_of_regions(regions, codes)}, and {name} is a size of {PROVIDERS[provider].name}"
+    raise BadQuery("region", ",".join(map(as_written, codes)), detail)
 
 
 _SELLERS = Statement(lambda: select(size.key, size.name, size.provider).where(is_listed(size.key, KEYS)), short=True)
