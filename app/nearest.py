@@ -126,7 +126,7 @@ before it means the bound of what it means alone.
 """
 
 _BOUNDS = {"min_": "max_", "max_": "min_"}
-"""How the name of a bound begins, and that of the opposite one."""
+"""Prefixes of bounds, each with its opposite."""
 
 _KINDS = {"min_": "lower", "max_": "upper"}
 _OPPOSITES = (("min", "max"), ("max", "min"), ("cpu", "gpu"), ("gpu", "cpu"))
@@ -149,7 +149,7 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
 
 
 def _opposite_in(written: str, pairs: Iterable[tuple[str, str]]) -> Callable[[str], bool]:
-    """Return a predicate: whether a text has the opposite of a word in the name. Scans the name, maybe long, once."""
+    """Return a predicate that tells whether a text has the opposite of a word in the name; scans a long name once."""
     ours = [pair for pair in pairs if pair[0] in written and pair[1] not in written]
     return lambda text: any(word not in text and opposite in text for word, opposite in ours)
 

@@ -70,7 +70,7 @@ COST_COLUMNS = {
     **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
 }
 _OF_ANSWER = ("size", "region", "os", "purchase")
-"""What CSV repeats in each row of a cost and of the ways to buy."""
+"""Columns of CSV that have the same value in every row of a cost or of the ways to buy."""
 HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)
 MIN_WORD_WIDTH = 13
 """A value with a word longer than its column is left out of `compare`, but never for a word up to this length."""
@@ -246,13 +246,13 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
 
 
 def _asked_days(params: CostSearch | BuySearch) -> str:
-    """Return the days that were asked for, in words; empty for today."""
+    """Return `as_of` and `known_at` in words; empty if neither was given."""
     in_force = f", in force on {params.as_of}" if params.as_of is not None else ""
     return in_force + (f", as known on {params.known_at}" if params.known_at is not None else "")
 
 
 def _cost_rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one VM, each of its disks, and all VMs together, as rows that have the same fields."""
+    """Yield a row for one VM, one for each of its disks, and one for the total; all have the same fields."""
     vm = answer["vm"]
     about = {name: answer[name] for name in _OF_ANSWER}
     figures = {"usd_per_hour": None, **vm, "source_ids": [vm["source_id"]] if vm["source_id"] else []}
@@ -273,7 +273,7 @@ def _cost_rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _dated_for_people(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row whose day is marked if the list of its price is undated, and then has no age."""
+    """Return a row for display: the day of an undated price is marked, and its age left out."""
     if not row.get("approximate_date"):
         return dict(row)
     return {**row, "price_as_of": f"≈{row['price_as_of']}", "price_age_days": None}
@@ -334,7 +334,7 @@ def history(
 
 
 def _no_price(inquiry: "Inquiry", name: str, params: PriceHistorySearch, everywhere: PriceSearch) -> str:
-    """Return in words that a region has no price, and in how many others there is one; no question of a receipt."""
+    """Return a sentence for a region without a price, with the number of regions that have one."""
     from app.questions import answer
 
     prices = answer(inquiry.catalog, "GET /sizes/{name}/prices", everywhere, name)["items"]
@@ -497,7 +497,7 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
 
 
 def _way_rows(answer: Mapping[str, Any], per_hour: str) -> Iterator[dict[str, Any]]:
-    """Yield each way with its first price: the others, of Windows and of Linux, are those of a licence."""
+    """Yield each way to buy with its price; the second price of Windows, that of Linux, only shows the licence."""
     about = {name: answer[name] for name in _OF_BUY}
     for way in answer["ways"]:
         price, *parts = [flatten_converted(price) for price in way["prices"]] or [{}]
@@ -509,7 +509,7 @@ def _way_rows(answer: Mapping[str, Any], per_hour: str) -> Iterator[dict[str, An
 
 
 def _print_verdict(answer: Mapping[str, Any]) -> None:
-    """Print which way is the cheapest, which are unknown or no longer sold, and when the size retires."""
+    """Print the cheapest way to buy, those without a price or no longer sold, and when the size retires."""
     retires, left, months = answer["retirement_date"], answer["retires_after_months"], answer["months"]
     ending = f"the size retires on {retires}{f', after {left} of the {months} months' if left is not None else ''}"
     if retires and retires <= answer["as_of"]:
@@ -530,7 +530,7 @@ def _print_verdict(answer: Mapping[str, Any]) -> None:
 
 
 def _days_of_prices(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the days of the prices of ways to buy, which compare badly where they are far apart; empty for one day."""
+    """Return the range of days of the prices, for a warning; empty if all are of one day."""
     by_day: dict[str, list[str]] = {}
     for row in rows:
         if row["price_as_of"] is not None:

@@ -186,11 +186,11 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
 
 
 _FIGURES = frozenset({"usd_per_job", "cost_per_job"})
-"""Parts of a cost that are figures with their exactness."""
+"""Fields of a cost that hold a figure and how exact it is."""
 
 
 def _cost_of_all(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
-    """Return the cost of an option; its list price, which answers have of one VM, is of all VMs, too."""
+    """Return the cost of an option, with the list price of all its VMs; the API has that of one VM."""
     cost = dict(item["cost"][purchase])
     if "adjustment" in cost:
         of_one = Decimal(repr(cost["adjustment"]["list_usd_per_hour"]))

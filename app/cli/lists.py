@@ -212,7 +212,7 @@ _CENT = Decimal("0.01")
 
 
 def _when(due: Record, today: str) -> str:
-    """Return what becomes of the VMs of a day: `retire on 2026-09-30`, `retired on 2025-09-30`, `were withdrawn`."""
+    """Return what happens to VMs on a day: `retire on 2026-09-30`, `retired on 2025-09-30`, `were withdrawn`."""
     day, is_one = due["retirement_date"], due["vms"] == 1
     if day is None:
         return "was withdrawn" if is_one else "were withdrawn"

@@ -377,7 +377,7 @@ def with_price_notes(
 def with_notes(
     rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
 ) -> tuple[list[dict[str, Any]], dict[str, Column]]:
-    """Return rows with list prices, rules, formulas and notes as fields of their own, where any price has them."""
+    """Return rows with list price, rules, formula and note of a price in columns of their own, if any row has them."""
     listed, shown = with_list_prices(rows, columns)
     noted, shown = with_price_notes(listed, shown)
     if any("estimate" in row for row in noted):
@@ -386,7 +386,7 @@ def with_notes(
 
 
 def print_commitment(hours: int | None) -> None:
-    """Print that a month by a reservation or savings plan is paid whole, if an amount is by one."""
+    """Print that a commitment is billed for the whole month, if any amount is for one."""
     if hours is not None:
         print_text(f"A reservation or savings plan is paid for {hours} hours of each month, used or not.")
 

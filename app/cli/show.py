@@ -108,7 +108,7 @@ def search(
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
-    """Return the columns of a search: the price of another way to buy than on demand comes before the others."""
+    """Return the columns of a search, with the price by the purchase model asked for first."""
     if purchase == "on_demand":
         return SIZE_COLUMNS
     chosen = {f"{purchase}_usd_per_hour": Column(heading=f"{purchase.replace('_', ' ')} USD/h")}

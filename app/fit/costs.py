@@ -15,7 +15,7 @@ MONTHS_PER_YEAR = 12
 HOURS_PER_MONTH = 730
 """Hours of the month for which a disk or a commitment is paid: they cost whether a VM runs or not."""
 TERMS: Mapping[str, int] = {"reserved_1y": 12, "reserved_3y": 36, "savings_1y": 12, "savings_3y": 36}
-"""Months of the term of a commitment, by purchase model: a reservation or a savings plan."""
+"""Term in months of each commitment: reservations and savings plans."""
 
 Number = int | float | Decimal | Fraction
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -35,12 +35,12 @@ def round_usd(usd: Fraction | None) -> Decimal | None:
 
 
 def paid_hours(purchase: str, hours_per_month: Decimal) -> Decimal:
-    """Return the hours of a month that are paid: those of use, but of a commitment 730, used or not."""
+    """Return the billed hours a month: the hours of use, or 730 for a commitment, used or not."""
     return Decimal(HOURS_PER_MONTH) if purchase in TERMS else hours_per_month
 
 
 def round_product(usd: Decimal, factor: Decimal) -> Decimal:
-    """Multiply an amount of money exactly, and round it once as `round_usd` does."""
+    """Multiply an amount of money exactly, then round it once, like `round_usd`."""
     return _EXACT.multiply(usd, factor).quantize(_QUANTUM, context=_EXACT)
 
 

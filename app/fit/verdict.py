@@ -95,7 +95,7 @@ class SizeConstraints:
     today: date
 
     def usd_per_month(self, usd_per_hour: Decimal, purchase: str) -> Decimal:
-        """Return what VMs cost a month that cost this much an hour; by a commitment for all of its hours."""
+        """Return the monthly cost of VMs at an hourly price; a commitment is billed for all hours."""
         return round_product(usd_per_hour, paid_hours(purchase, self.hours_per_month))
 
 
@@ -469,7 +469,7 @@ _LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}
 
 
 def price_place(vm: Vm, purchase: str) -> str:
-    """Return where a price holds, and that it is computed where no list states it: ` in oci (computed)`."""
+    """Return where a price applies, and whether it is computed: ` in oci (computed)`."""
     where = f" in {vm.region}" if vm.region else ""
     return f"{where} (computed)" if vm.formula.get(purchase) else where
 

@@ -33,7 +33,7 @@ _REFUSALS = (
     "The API key that was sent is not valid here.",
     "Two API keys that differ were sent: send one, as `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
 )
-"""What is said of no key, of one that is not valid, and of several."""
+"""Error texts: no key, an invalid key, several keys."""
 _POLICY = "default"
 
 MAX_CLIENTS = 50_000
@@ -43,7 +43,7 @@ _IPV6_NETWORK_BITS = 64
 
 
 def presented_keys(headers: Iterable[tuple[bytes, bytes]]) -> set[bytes]:
-    """Return the keys in `Authorization: Bearer` and `X-API-Key`; several that differ are none."""
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; several different ones count as none."""
     keys = set()
     for name, value in headers:
         if name == b"x-api-key":

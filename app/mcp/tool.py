@@ -418,7 +418,7 @@ _MOST_RULES = 3
 
 
 def adjustment_of(priced: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `adjustment` of a row with a price: the list price and the first rules; empty where there is none."""
+    """Return the `adjustment` of a row with a price: its list price and first rules; empty if there is none."""
     if not (adjustment := priced.get("adjustment")):
         return {}
     rules = adjustment["rules"]
@@ -427,7 +427,7 @@ def adjustment_of(priced: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_price_text(priced: Mapping[str, Any]) -> str:
-    """Return the list price for a line of text, behind what is paid; empty where no rule changes it."""
+    """Return the list price to append to what is paid in a line of text; empty if no rule changes it."""
     adjustment = priced.get("adjustment")
     return f" (list {adjustment['list_usd_per_hour']})" if adjustment else ""
 

@@ -115,7 +115,7 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
 
 
 def _check_regions_of_disks(regions: Mapping[str, RegionPlace], codes: Sequence[str]) -> None:
-    """Check that the catalog has these regions, and that any is of the cloud that sells the disks; raises BadQuery."""
+    """Check that the regions exist and that one belongs to the cloud that sells the disks; raises BadQuery."""
     check_regions(regions, "region", codes)
     if codes and AZURE.id not in {regions[code].provider for code in codes}:
         detail = f"{clouds_of_regions(regions, codes)}, and the disks are {AZURE.name}'s"
@@ -246,7 +246,7 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
 
 
 def _why_no_price(catalog: Catalog, size: SizeDetails, size_key: str, search: CostSearch) -> NoPrice | None:
-    """Return why a size has no price: the vendor no longer sells it so, no size has one there, or this one has not."""
+    """Return why a size has no price: no longer sold that way, no prices in the region, or none for this size."""
     name, day = size.row["name"], search.as_of or catalog.today
     offer = f"{search.os} {search.purchase}"
     if (ended := find_ended_sales(catalog, size_key, day).get(search.purchase)) is not None:
@@ -392,7 +392,7 @@ def _warnings(
 
 
 def _weaknesses(prices: Sequence[SizePrice], today: date) -> list[str]:
-    """Return the warnings of prices of VMs that a figure rests on."""
+    """Return the warnings about the prices that a figure was computed from."""
     raised = {
         "OLD_PRICE": any(price.approximate_date or (today - price.as_of).days > OLD_PRICE_DAYS for price in prices),
         "UNUSUAL_PRICE": any(price.unusual for price in prices),

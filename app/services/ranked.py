@@ -49,7 +49,7 @@ _About = tuple[str, ...]
 def _price_columns(
     names: tuple[str, ...],
 ) -> tuple[tuple[str, ...], _About, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
-    """Return the purchase models of rows with these columns, what is known of their prices, and what reads it all."""
+    """Return the purchase models in these columns, the columns of each, and a function that reads a row's prices."""
     purchases = tuple(name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in names)
     known = ("as_of", "approximate_date", "unusual", "disputed", "adjustment", "formula")
     about = tuple(what for what in known if f"{purchases[0]}_{what}" in names)

@@ -117,7 +117,7 @@ def plan_retirements(catalog: Catalog, items: Sequence[InventoryItem], needs: Su
 
 
 def _summarize(items: Iterable[PlannedItemOut]) -> PlanSummaryOut:
-    """Count a plan by outcome and date, and add up what moving to the best successors costs."""
+    """Count a plan by outcome and date, and add up the cost of moving to the best successors."""
     outcomes = dict.fromkeys((SUCCESSOR, NO_SUCCESSOR, NOT_NEEDED, UNKNOWN_NAME), 0)
     due: dict[date | None, DueDateOut] = {}
     now, then = [], []

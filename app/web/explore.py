@@ -398,7 +398,7 @@ def _labels(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
 
 
 def _beside_price(item: Item, view: ExploreView, sizes: _Found) -> dict[str, Any]:
-    """Return what the table says beside the price of a size, of the VM or of a GPU: its list price, and a note."""
+    """Return the text beside a price in the table, per VM or per GPU: its list price and a note."""
     figure = FIGURES[view.y if FIGURES[view.y].is_money else view.x]
     convert = price_in(view.unit, sizes.rate)
 

@@ -50,7 +50,7 @@ def _find_rows(catalog: Catalog, view: SizesView) -> tuple[list[str], list[list[
 
 
 def _note(item: dict[str, Any], price: Price) -> str | None:
-    """Return what the page says beside the price of a size: that it is computed, unusual or disputed."""
+    """Return the note beside a price: computed, unusual or disputed."""
     return price_note(item, "price_", lambda usd: format_amount(price({**item, "usd_per_hour": usd})))
 
 

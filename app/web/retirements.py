@@ -171,7 +171,7 @@ _NUMBERS = {
 
 
 def _shown_change(plan: "RetirementPlanOut") -> Decimal:
-    """Return the change of the cost of a month, USD: that of the amounts as the page rounds them."""
+    """Return the change in monthly cost, USD, between the amounts as the page rounds them."""
     now, then = (cost.usd_per_month.quantize(_CENT, ROUND_HALF_UP) for cost in (plan.summary.now, plan.summary.then))
     return then - now
 

@@ -88,7 +88,7 @@ def _disputes(facts: FactGroups) -> str:
 
 
 def _price(price: Mapping[str, Any], newest: str) -> str:
-    """Return what is paid, in brackets what there is to say of it: the list price, notes, an earlier day."""
+    """Return the price, followed in brackets by the list price, notes and the day if it is earlier."""
     remarks = []
     if adjustment := price["adjustment"]:
         remarks.append(f"list {adjustment['list_usd_per_hour']}: {', '.join(adjustment['rules'])}")

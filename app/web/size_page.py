@@ -315,7 +315,7 @@ async def render_buy(request: PageRequest) -> str:
 
 
 def _beside_price(price: "BuyPriceOut", rate: "ExchangeRateOut | None") -> dict[str, Any]:
-    """Return what the page says beside a price of a way to buy: its list price, and a note."""
+    """Return the text beside the price of a way to buy: its list price and a note."""
     stated = price.model_dump()
     adjustment = stated.get("adjustment")
     units = rate.units_per_usd if rate is not None else 1

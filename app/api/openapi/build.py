@@ -233,7 +233,7 @@ def sort_parameters(parameters: list[Parameter], operation: str) -> list[Paramet
 
 
 def _default_example(schema: Schema) -> Any:
-    """Return an example for a parameter whose model has none: the first allowed value, or true; None for a number.
+    """Return an example for a parameter without one: its first allowed value, or true; None for a number.
 
     So a number that is allowed beside another parameter only has none.
     """

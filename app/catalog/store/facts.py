@@ -232,7 +232,7 @@ def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, Tabl
 
 
 def load_size_providers(session: Session) -> tuple[dict[str, str], frozenset[str]]:
-    """Load the provider of each size, by key, and the keys of those whose provider a source states.
+    """Load the provider of each size by key, and the keys of sizes whose provider a source states.
 
     Of the others it is the default: their sources are of publishers of no provider, such as price lists of your own.
     """

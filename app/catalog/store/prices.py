@@ -46,7 +46,7 @@ _CONTENT_COLUMNS = tuple(column.name for column in content_columns(PRICE))
 
 
 class Placement(NamedTuple):
-    """The first price of a size in the regions of a provider: the names of both, and where they stand."""
+    """The first price of a size in a provider's regions: both names, and the file and line."""
 
     size: str
     region: str
@@ -60,17 +60,17 @@ class PriceStaging:
 
     subjects: SubjectKeys
     regions: Mapping[str, str]
-    """The provider of each region that is known, by code."""
+    """The provider of each region, by code."""
     progress: Progress
     known_sizes: Mapping[str, str] = field(default_factory=dict)
     """The names of known sizes by key, for lists that may not add sizes."""
     first_spellings: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the key of each size without an alias: its name in the first price, and the source of that price."""
     placements: dict[tuple[str, str], Placement] = field(default_factory=dict)
-    """The first price of each size in regions of each provider, by the key of the size and the provider."""
+    """The first price of each size in each provider's regions, by size key and provider."""
     sources: set[str] = field(default_factory=set)
     undated_spot: Counter[str] = field(default_factory=Counter)
-    """How many spot prices without an exact day each source has, which are no offers."""
+    """The number of undated spot prices of each source; they are no offers."""
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
@@ -126,7 +126,7 @@ class PriceStaging:
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
     def _note_placements(self, price_list: PriceList, block: PriceBlock, keys: Sequence[str]) -> None:
-        """Keep where each size is priced, by provider; whose size it is, is known once facts are resolved."""
+        """Note in which provider's regions each size is priced; its own provider is known once facts are resolved."""
         pairs = [*zip(keys, map(self.regions.__getitem__, block.region), strict=True)]
         for pair in dict.fromkeys(pairs):
             if pair not in self.placements:
@@ -171,7 +171,7 @@ def stage_prices(session: Session, prices: Sequence[PriceList], staging: PriceSt
 
 
 def check_placements(session: Session, staging: PriceStaging) -> None:
-    """Check that no size is priced in a region of another provider; sizes must be written, prices not yet.
+    """Check that no size is priced in another provider's region; call it after sizes are written, before prices are.
 
     A size that no source of a provider describes may be of any, so it is of that in whose regions it has prices. Raises
     BadData for the first price that is elsewhere.
@@ -185,7 +185,7 @@ def check_placements(session: Session, staging: PriceStaging) -> None:
 
 
 def _has_price_of(session: Session, key: str, provider: str) -> bool:
-    """Return whether a size has a stored price in a region of a provider."""
+    """Return whether a size has a stored price in a provider's region."""
     region = table_of(Region).c
     there = PRICE.c.region.in_(select(region.code).where(region.provider == provider))
     return bool(session.execute(select(exists().where(PRICE.c.size_key == key, there))).scalar_one())

@@ -73,12 +73,12 @@ def _plain(value: float) -> float:
 
 
 class Scale(NamedTuple):
-    """The values of a field among which a bound is sought, numbered: multiples of a step, or numbers of two digits."""
+    """The numbered values among which a bound is searched: multiples of a step, or numbers of two digits."""
 
     step: Decimal | None
 
     def position(self, value: float) -> int:
-        """Return the number of the greatest value that is not above this one."""
+        """Return the number of the greatest value up to `value`."""
         exact = Decimal(repr(value))
         if self.step is not None:
             return int(exact // self.step)
@@ -86,7 +86,7 @@ class Scale(NamedTuple):
         return 90 * exponent + int(exact.scaleb(-exponent)) - 10
 
     def value(self, position: int) -> float:
-        """Return the value with a number."""
+        """Return the value with this number."""
         if self.step is not None:
             return float(position * self.step)
         exponent, digits = divmod(position, 90)
@@ -94,7 +94,7 @@ class Scale(NamedTuple):
 
 
 CONTEXT_STEP = 256
-"""Shorter contexts are proposed in steps of this many tokens."""
+"""Step between the shorter contexts that are proposed, tokens."""
 _WHOLE, _TENTHS, _TWO_DIGITS = Scale(Decimal(1)), Scale(Decimal("0.1")), Scale(None)
 SCALES = {
     "concurrency": _WHOLE,
@@ -105,9 +105,9 @@ SCALES = {
     "ttft_ms": _TENTHS,
     "tpot_ms": _TENTHS,
 }
-"""The values of each field whose bound is the nearest to what is given that fits."""
+"""The values tried for each field that has a bound."""
 MAX_STEPS = 20
-"""At most this many values of a field are evaluated to find its bound."""
+"""Most values of a field that are evaluated to find its bound."""
 MAX_NODES = 10_000
 """At most this many VMs can be asked for."""
 MAX_EXTRA_NODES = 32
@@ -377,7 +377,7 @@ class FixFinder:
         return tuple(map(Fix, dict.fromkeys(self._with_nearest_bounds(vm, machine, changes) for changes in sufficient)))
 
     def _with_nearest_bounds(self, vm: Vm, machine: Machine, changes: Changes) -> Changes:
-        """Return changes with the nearest bounds: what was proposed is a guess, or was proposed before other changes.
+        """Return changes with the nearest bounds that fit; proposed bounds are guesses, or predate the other changes.
 
         That of a lone `concurrency` or `context_tokens` is exact.
         """
@@ -446,7 +446,7 @@ class FixFinder:
         ]
 
     def _fits(self, vm: Vm, machine: Machine, changes: Changes) -> bool:
-        """Whether a size fits after changes, and these do not contradict each other; why not is found only if asked."""
+        """Whether a size fits after changes that do not contradict each other; the reason is computed on demand."""
         prepared = self._prepare_with(changes)
         if prepared is None:
             return False
@@ -496,7 +496,7 @@ class FixFinder:
 
 
 def _nearest_bound(change: FieldChange, given: float, fits: Callable[[Changes], bool]) -> Changes:
-    """Find the bound nearest to what is given that fits, from one that does; none where none is needed."""
+    """Find the bound that fits nearest to the given value, starting from one that fits; None if none is needed."""
     if fits(()):
         return ()
     scale = SCALES[change.field]

@@ -104,7 +104,7 @@ class ServingJob:
         return replace(self, _shares=other._shares, _copies=other._copies)  # noqa: SLF001  # of its own class
 
     def with_level(self, level: ServiceLevel, *, same_targets: bool) -> "ServingJob":
-        """Return this job at another level of the same requests, with what is computed for it."""
+        """Return this job at another load level of the same requests, keeping what was computed."""
         return replace(self, level=level, _limits=self._limits if same_targets else {})
 
     @property
@@ -125,7 +125,7 @@ class ServingJob:
         return is_weight_only(machine, compute_dtype(self.dtype))
 
     def memory_shares(self, parallelism: Parallelism, usable_bytes: float) -> MemoryShares:
-        """Return what the fullest GPU holds. All but what depends on its memory is computed once."""
+        """Return what the fullest GPU holds. Whatever does not depend on its memory is computed once."""
         fixed, most, sequence = self._shares_of_any_gpu(parallelism)
         by_memory = overhead_by_memory(usable_bytes, self.utilization)
         return fixed + by_memory.mid, most + by_memory.high, sequence
@@ -522,7 +522,7 @@ class TrainingJob:
     def _attempt(
         self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits, compared: list[float] | None
     ) -> Attempt | None:
-        """Find the fewest repetitions of a layout that hold the model in time; None where the VMs allow none.
+        """Find the fewest replicas of a layout that hold the model and meet the deadline; None if the VMs allow none.
 
         From two replicas on, more shards never need more memory, so a binary search finds them. A replica alone has no
         buffers for others: it may hold what several do not. Where no number of VMs has the host memory to load the
@@ -566,7 +566,7 @@ class TrainingJob:
     def _is_loadable(
         self, stage: int, layout: Layout, machine: Machine, units: int, compared: list[float] | None
     ) -> bool:
-        """Return whether the memory of VMs with repetitions of a layout holds what is loaded or offloaded."""
+        """Return whether VMs with replicas of a layout have the RAM for what is loaded or offloaded."""
         replicas = self._replicas(layout, units)
         return machine.holds(self._host_bytes(machine, stage, layout.parallelism, replicas), compared)
 

@@ -249,11 +249,11 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
 
 OF_LOAD = ("users", "requests_per_second", "requests_per_day")
 OF_LEVEL_ALONE = (*OF_LOAD, "ttft_ms", "tpot_ms")
-"""Fields of a service that change nothing of a job but its level: how many requests there are, and the targets."""
+"""Fields of a service that only change the load level of a job: concurrency and targets."""
 
 
 def at_level(prepared: PreparedRequest, request: PlacementRequest, changed: Mapping[str, Any]) -> PreparedRequest:
-    """Return a prepared service with fields OF_LEVEL_ALONE changed, as they are in the request."""
+    """Return a prepared service whose OF_LEVEL_ALONE fields are those of the request."""
     job = prepared.job
     if not isinstance(job, ServingJob) or job.level is None:
         raise ValueError("no service")
