@@ -19,7 +19,7 @@ from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.openapi import docs
 from app.api.routes import api_routers, render_estimate
-from app.db.engines import make_engine, trace_statements
+from app.db.databases import open_database
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
 from app.http.common_headers import common_headers
@@ -137,23 +137,23 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
 
 
 def _init_state(state: State, settings: Settings, today: Callable[[], date], app_version: str) -> None:
-    """Create what endpoints share: the engine, query executors, export streams and files."""
-    state.engine, state.today = make_engine(settings.database_url, serving=True), today
+    """Create what endpoints share: the database, query executors, export streams and files."""
+    state.database, state.today = open_database(settings.database_url, serving=True), today
     state.stale_after_days = settings.stale_after_days
     state.cache_bytes = settings.cache_mib * 2**20
     state.otlp_endpoint = settings.otlp_endpoint
     state.is_outermost = False  # whether no application around the cache has to see each request
     state.logs = None  # a BackgroundLogs where lines are written in a thread
-    exporting = make_engine(settings.database_url, pooled=False, serving=True)
+    exporting = open_database(settings.database_url, serving=True, pool_size=0)
     state.streams = ExportStreams(exporting, max_seconds=settings.export_seconds)
     state.files = ExportFileCache(state.streams, max_bytes=settings.exports_mib * 2**20)
-    watching = make_engine(settings.database_url, serving=True, pool_size=1)  # not in the pool of the queries
+    watching = open_database(settings.database_url, serving=True, pool_size=1)  # not in the pool of the queries
     state.watcher = RevisionWatcher(watching, today, app_version)
-    state.executor = QueryExecutor(state.engine, state.watcher, today)
+    state.executor = QueryExecutor(state.database, state.watcher, today)
     state.mcp = None
     if settings.mcp:
         state.mcp = McpEndpoint(
-            state.engine,
+            state.database,
             today,
             served=lambda: state.watcher.state.snapshot,
             public_url=settings.public_url,
@@ -168,7 +168,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | Find
     The server is told where it counts what it refuses itself, and where it finds responses that it may send itself.
     """
     tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
-    trace_statements(app.state.engine)
     sampling = asyncio.create_task(app.state.observer.keep_sampling())
     state: dict[str, CountRefusal | FindStored] = {COUNT_REFUSAL: app.state.observer.count_refusal}
     if app.state.is_outermost:
@@ -182,7 +181,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | Find
     app.state.files.close()
     app.state.executor.close()
     app.state.watcher.close()
-    app.state.engine.dispose()
+    app.state.database.dispose()
     await asyncio.to_thread(tracing.stop)
     if app.state.logs is not None:
         app.state.logs.close()

@@ -23,13 +23,11 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
-from sqlalchemy import func, select
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Size
 from app.catalog.providers import PROVIDER_IDS
+from app.catalog.queries.snapshot import count_sizes
 from app.catalog.readings import Progress
-from app.db.engines import make_engine
+from app.db.databases import open_database
 from app.errors import BadQuery, FetchError
 from app.main import create_asgi_app
 from app.settings import Settings
@@ -94,10 +92,8 @@ def publish(folder: Path, settings: Settings, step: Progress) -> int:
 
 def _write_with_all_cores(folder: Path, settings: Settings, step: Progress) -> int:
     """Let each core write a share of the pages, in a process of its own; this one writes those of a small catalog."""
-    engine = make_engine(settings.database_url)
-    with engine.connect() as connection:
-        sizes = connection.execute(select(func.count()).select_from(table_of(Size))).scalar_one()
-    engine.dispose()
+    with open_database(settings.database_url, pool_size=0).connect() as reader:
+        sizes = count_sizes(reader)
     total = sizes * _PAGES_OF_A_SIZE
 
     def tell(done: int) -> None:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import BaseModel
-from sqlmodel import SQLModel
 
-from app.catalog.models import Gpu, Region, Revision, Series, Source
 from app.catalog.queries.lookups import get_model
 from app.catalog.queries.pagination import Listing
 from app.catalog.queries.params import (
@@ -405,17 +403,17 @@ def list_refused_prices(catalog: Catalog, search: "provenance.RefusedPriceSearch
     return find_refused_prices(catalog, search)
 
 
-def _find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
+def _find_rows(catalog: Catalog, table: "provenance.Table", page: PageParams, *, newest_first: bool = False) -> Listing:
     from app.catalog.queries.provenance import find_rows
 
-    return find_rows(catalog, model, page, newest_first=newest_first)
+    return find_rows(catalog, table, page, newest_first=newest_first)
 
 
 @question("GET /series", "catalog.SeriesPage")
 @short
 def list_series(catalog: Catalog, page: PageParams) -> Listing:
     """List the series."""
-    return _find_rows(catalog, Series, page)
+    return _find_rows(catalog, "series", page)
 
 
 @question("GET /series/{name}", "catalog.SeriesDetailOut", path="/series/{series_id}")
@@ -431,7 +429,7 @@ def show_series(catalog: Catalog, name: str, _params: NoParams) -> Any:
 @short
 def list_gpus(catalog: Catalog, page: PageParams) -> Listing:
     """List the GPU models."""
-    return _find_rows(catalog, Gpu, page)
+    return _find_rows(catalog, "gpu", page)
 
 
 @question("GET /disks", "catalog.DiskPage")
@@ -447,7 +445,7 @@ def list_disks(catalog: Catalog, search: "costs.DiskSearch") -> BaseModel:
 @short
 def list_regions(catalog: Catalog, page: PageParams) -> Listing:
     """List the regions."""
-    return _find_rows(catalog, Region, page)
+    return _find_rows(catalog, "region", page)
 
 
 @question("GET /sources", "catalog.SourcePage")
@@ -455,8 +453,8 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
     """List the sources."""
     from app.catalog.queries.freshness import load_freshness
 
-    listing = _find_rows(catalog, Source, page)
-    freshness = load_freshness(catalog.session, catalog.today)
+    listing = _find_rows(catalog, "source", page)
+    freshness = load_freshness(catalog, catalog.today)
     return replace(listing, items=[row | {"newest_day": freshness.newest_day_of(row["id"])} for row in listing.items])
 
 
@@ -464,4 +462,4 @@ def list_sources(catalog: Catalog, page: PageParams) -> Listing:
 @short
 def list_revisions(catalog: Catalog, page: PageParams) -> Listing:
     """List the ingests that changed the catalog, newest first."""
-    return _find_rows(catalog, Revision, page, newest_first=True)
+    return _find_rows(catalog, "revision", page, newest_first=True)

@@ -14,16 +14,15 @@ from typing import Any
 
 import orjson
 from pydantic import ValidationError
-from sqlalchemy import func, select
 
 import app.fit
-from app.catalog.column_types import table_of
-from app.catalog.models import Fact, Size
 from app.catalog.queries.params import SizeParams, as_set
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.sizes import find_size
 from app.catalog.queries.snapshot import Catalog
-from app.catalog.store.revisions import compute_digest, latest_revision
+from app.catalog.revisions import latest_revision
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement
 from app.errors import VmsizesError
 from app.questions import Question, answer, parse_question
 
@@ -51,7 +50,7 @@ def make_receipt(catalog: Catalog, asked: Asked, *, full: bool = True) -> dict[s
 
 
 def _origin(catalog: Catalog) -> dict[str, Any]:
-    latest = latest_revision(catalog.session) or {"number": None, "digest": None}
+    latest = latest_revision(catalog) or {"number": None, "digest": None}
     return {"program": version("vmsizes"), "revision": latest["number"], "digest": latest["digest"]}
 
 
@@ -65,18 +64,17 @@ def other_origin(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check_receipt(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
+def check_receipt(catalog: Catalog, receipt: Mapping[str, Any], digest: str) -> list[str]:
     """Ask the questions of a receipt again; return what differs, a line each, and none if all is equal.
 
-    The catalog must be that of the day of the receipt. Its content is summed up again, so a changed row is found even
-    where the catalog still has the digest of its revision.
+    The catalog must be that of the day of the receipt. `digest` is that of its content as `compute_digest` sums it up
+    now, so a changed row is found even where the catalog still has the digest of its revision.
     """
     differences = []
     if receipt.get("receipt") != FORMAT:
         return [f"receipt: is of format {receipt.get('receipt')!r}, and {FORMAT} can be checked"]
     if receipt.get("sha256") != digest_of({name: value for name, value in receipt.items() if name != "sha256"}):
         differences.append("sha256: the receipt was altered after it was written")
-    digest, _ = compute_digest(catalog.session)
     if receipt.get("digest") != digest:
         differences.append(f"digest: the receipt is of a catalog with {receipt.get('digest')}, this one has {digest}")
     asked, wrong = _ask_again(catalog, receipt.get("questions", []))
@@ -141,16 +139,20 @@ def _rests_on(catalog: Catalog, asked: Asked, *, full: bool) -> dict[str, Any]:
 
 def _facts(catalog: Catalog, names: Iterable[str]) -> list[dict[str, Any]]:
     """Return the accepted facts of sizes."""
-    fact, size = table_of(Fact).c, table_of(Size).c
-    value = func.coalesce(fact.corrected_value, fact.value)
-    rows = catalog.session.execute(
-        select(size.name, fact.field, value, fact.source_id)
-        .join_from(table_of(Fact), table_of(Size), size.key == fact.subject)
-        .where(fact.kind == "size", fact.verdict == "accepted", size.name.in_(sorted(names)))
-    )
+    rows = catalog.fetch(BoundStatement(_ACCEPTED, {"names": orjson.dumps(sorted(names)).decode()}))
     return sorted(
         (dict(zip(_FACT_COLUMNS, row, strict=True)) for row in rows), key=lambda entry: str(list(entry.values()))
     )
+
+
+_ACCEPTED = Statement(
+    lambda sql: (
+        f"""
+        select size.name, fact.field, coalesce(fact.corrected_value, fact.value), fact.source_id
+        from fact join size on size.key = fact.subject
+        where fact.kind = 'size' and fact.verdict = 'accepted' and {sql.is_listed("size.name", "names")}"""
+    )
+)
 
 
 def _prices(catalog: Catalog, question: Question, result: Any) -> Iterable[dict[str, Any]]:

@@ -130,7 +130,7 @@ def placement() -> App:
         prepared = prepare(to_request(body, load_snapshot(session).models, assumptions, today), assumptions)
     asked = machines_query(to_scope(body), body.pricing.purchases, today=today, rules=())
     compiled = asked.statement.compiled_for("sqlite")
-    parameters = {**compiled.constants, **asked.parameters}
+    parameters = asked.parameters
     kept = next(iter(recorded_responses().values()))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from app.catalog.column_types import NANO_USD
+from app.catalog.money import NANO_USD
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, PriceRow
 from benchmarks.price_files import PriceFiles
 

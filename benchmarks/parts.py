@@ -50,7 +50,7 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
         question = SizeQuestion(Catalog(session, known, TODAY), search)
         asked = question.rows_of([question.sets.keys[at] for at in question.order(("name",))[: search.limit]])
     compiled = asked.statement.compiled_for("sqlite")
-    parameters = {**compiled.constants, **asked.parameters}
+    parameters = asked.parameters
     connection = sqlite3.connect(make_url(url).database or "", isolation_level=None)
     rows = connection.execute(compiled.sql, parameters).fetchall()
     page = rows[: search.limit]

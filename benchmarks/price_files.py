@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from app.catalog.column_types import NANO_USD, to_usd_text
+from app.catalog.money import NANO_USD, to_usd_text
 from app.catalog.readings import PriceBlock, PriceList
 from benchmarks import catalogs
 from benchmarks.catalogs import PriceRow, Scale

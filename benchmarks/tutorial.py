@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from sqlmodel import Session, col, create_engine, func, or_, select
 
-from app.catalog.column_types import CatalogTable
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size, Source
 from app.catalog.purchases import PURCHASE_MODELS
@@ -22,7 +21,6 @@ def app() -> FastAPI:
     """Build the application for the SQLite catalog named by BENCH_DATABASE."""
     made = FastAPI()
     engine = create_engine(os.environ["BENCH_DATABASE"], connect_args={"check_same_thread": False})
-    CatalogTable.prepare(engine)
 
     def get_session() -> Iterator[Session]:
         with Session(engine) as session:

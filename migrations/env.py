@@ -5,7 +5,6 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection, String
 
-import app.catalog.indexes  # describes one index apart from its table
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
 from app.catalog.column_types import UsdColumn, UtcDateTime
 from app.catalog.models import Size

@@ -19,7 +19,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from app.catalog.column_types import to_usd_text
+from app.catalog.money import to_usd_text
 from app.catalog.names import region_key, size_key
 from app.ingest.feeds.azure_prices import AZURE_RULES
 from app.ingest.feeds.price_lists import ReadScope, RegionMapper

@@ -24,8 +24,8 @@ def serve_adjusted(databases: Databases, template_url: str, file: Path) -> Itera
     summary = ingest(writable(service), read_csv_source("adjustments", file), now=NOW).summary
     assert summary.changes["adjustment"].added == len(file.read_text().splitlines()) - 1
     assert summary.events == 0  # rules are no changes of the catalog
-    make_read_only(service.app.state.engine)
+    make_read_only(service.app.state.database)
     with server(service) as base, open_client(base) as client:
         yield client
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
     databases.drop(url)

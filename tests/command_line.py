@@ -79,8 +79,10 @@ def _run(patch: pytest.MonkeyPatch, url: str, arguments: tuple[str, ...], stdout
     patch.setattr(gc, "freeze", lambda: None)  # done once a command, garbage of a thousand commands would be kept
     context.settings.cache_clear()
     context.engine.cache_clear()
+    context.database.cache_clear()
     with redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
         main()
-    if context.engine.cache_info().currsize:
-        context.engine().dispose()
+    for opened in (context.engine, context.database):
+        if opened.cache_info().currsize:
+            opened().dispose()
     return int(ended.value.code or 0)

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import Dialect, Engine, event, make_url
 
 from app.db import migrations
+from app.db.databases import Database, open_database
 from app.db.engines import make_engine
 from app.http import revision
 from app.http.middleware import CacheMiddleware
@@ -165,6 +166,14 @@ def engine(reused_engine: Engine, database_url: str) -> Iterator[Engine]:
     reused_engine.dispose()
 
 
+@pytest.fixture
+def database(engine: Engine, database_url: str) -> Iterator[Database]:
+    """The database of `engine`, to read."""
+    database = open_database(database_url)
+    yield database
+    database.dispose()
+
+
 @pytest.fixture(scope="session")
 def seeded_template_url(databases: Databases) -> str:
     """A database with everything in seeds/; a template must have no connections."""
@@ -213,13 +222,21 @@ def seeded_engine(seeded_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
+def seeded_database(seeded_url: str) -> Iterator[Database]:
+    """The seeded database, to read."""
+    database = open_database(seeded_url)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture(scope="session")
 def base_url(seeded_url: str) -> Iterator[str]:
     """The URL of the service on the seeded database, over real HTTP, on TODAY."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    make_read_only(service.app.state.engine)
+    make_read_only(service.app.state.database)
     with server(service) as url:
         yield url
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 @pytest.fixture(scope="session")
@@ -249,7 +266,7 @@ def service(engine: Engine, database_url: str) -> Iterator[CacheMiddleware]:
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     yield service
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 def pytest_collection_finish() -> None:

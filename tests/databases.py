@@ -15,8 +15,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from app.db.databases import Database
 from app.db.engines import make_engine
-from app.db.writing import MIGRATIONS
+from app.db.postgresql import PostgresDatabase
+from app.db.schema import MIGRATIONS
+from app.db.sqlite import SqliteDatabase
 from tests.postgres import installation, postgres_running, version
 
 if TYPE_CHECKING:  # `tests.workers` needs none of what the application is made of
@@ -160,12 +163,14 @@ def versions() -> str:
 
 def writable(service: "CacheMiddleware") -> Engine:
     """Return an engine that writes to the database of a service, which opens SQLite read-only itself."""
-    url = service.app.state.engine.url.difference_update_query(["mode"])
-    return make_engine(url.render_as_string(hide_password=False), pooled=False)
+    return make_engine(service.app.state.database.url, pooled=False)
 
 
-def make_read_only(engine: Engine) -> None:
-    """Make every connection of an engine read-only, for a database that tests share."""
+def make_read_only(database: Engine | Database) -> None:
+    """Make every connection read-only, for a database that tests share; readers of SQLite are."""
+    if isinstance(database, SqliteDatabase):
+        return
+    engine: Any = database.engine if isinstance(database, PostgresDatabase) else database
 
     @event.listens_for(engine, "connect")
     def refuse(connection: DBAPIConnection, _record: object) -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from app.catalog.column_types import USD_DECIMALS
 from app.catalog.fields import FactValue, SubjectKind, to_text
+from app.catalog.money import USD_DECIMALS
 from app.catalog.readings import (
     PriceBlock,
     PriceList,

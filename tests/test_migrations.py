@@ -9,7 +9,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine
 
-import app.catalog.indexes  # describes one index apart from its table
 import app.catalog.models.observations  # its table is no content of the catalog
 import app.catalog.models.webhooks  # noqa: F401  # their tables are no content of the catalog
 from app.catalog.column_types import BYTEWISE

@@ -5,7 +5,6 @@ from datetime import date, datetime
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from cachetools import LRUCache
-from sqlalchemy import Engine
 
 from app.catalog.queries.freshness import FeedRefresh, Freshness, load_feed_refreshes, load_freshness, load_last_ingests
 from app.catalog.queries.snapshot import (
@@ -18,8 +17,9 @@ from app.catalog.queries.snapshot import (
     changes_too_fast,
     or_busy,
 )
-from app.db.engines import Replication, load_replication
-from app.db.executors import LoopConnection, SessionThreads
+from app.db.databases import Database, Replication, load_replication
+from app.db.executors import LoopConnection, ReadingThreads
+from app.db.sqlite import SqliteDatabase
 from app.db.statements import Reader, TakesLong
 from app.errors import CatalogChanged, NotReady
 from app.http.revision import RevisionWatcher
@@ -51,12 +51,12 @@ class QueryExecutor:
     Every question takes one way, `ask`, and so one of a bounded number of places: `query_count` counts them.
     """
 
-    def __init__(self, engine: Engine, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
-        self._engine, self._watcher, self.today = engine, watcher, today
+    def __init__(self, database: Database, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
+        self._database, self._watcher, self.today = database, watcher, today
         guard = watcher.while_reachable
-        self._threads = SessionThreads(engine, guard=guard)
-        self._computing = SessionThreads(engine, 1, name="computing", guard=guard)
-        self.loop_connection = LoopConnection(engine) if engine.dialect.name == "sqlite" else None
+        self._threads = ReadingThreads(database, guard=guard)
+        self._computing = ReadingThreads(database, 1, name="computing", guard=guard)
+        self.loop_connection = LoopConnection(database) if isinstance(database, SqliteDatabase) else None
         self.query_count = 0
         self._kept_ages: tuple[str | None, Freshness, Mapping[str, datetime]] | None = None
         self._kept: LRUCache[Hashable, Any] = LRUCache(_MAX_KEPT)
@@ -85,9 +85,9 @@ class QueryExecutor:
                     except TakesLong:
                         on_loop = False
                 if question not in COMPUTING:
-                    return await or_busy(self._threads.read(work))
+                    return await or_busy(self._threads.run(work))
                 with tracing.span("fit"):
-                    return await or_busy(self._computing.read(work))
+                    return await or_busy(self._computing.run(work))
             except CatalogChanged:
                 self._watcher.expire()
         raise changes_too_fast()
@@ -109,7 +109,7 @@ class QueryExecutor:
             return await or_busy(self._computing.compute(work, *args, **more))
 
     @property
-    def queues(self) -> tuple[SessionThreads, ...]:
+    def queues(self) -> tuple[ReadingThreads, ...]:
         """The threads that questions wait for."""
         return self._threads, self._computing
 
@@ -124,7 +124,7 @@ class QueryExecutor:
         """Open new connections after an outage: those of before may be broken, or hold pages of a damaged file."""
         if self.loop_connection is not None:
             self.loop_connection.close()
-        self._engine.dispose()
+        self._database.dispose()
 
     async def snapshot(self) -> CatalogSnapshot:
         """Return the snapshot of the current revision; raises NotReady if there is no catalog."""

@@ -14,12 +14,12 @@ from pathlib import Path
 from tempfile import gettempdir
 from threading import Thread
 
-from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.catalog.queries.exports import Export
+from app.db.databases import Database
 from app.db.executors import Stream
 from app.errors import Busy
 from app.formats.text import Csv, TextFormat
@@ -45,11 +45,11 @@ _THREADS, _FILE_THREADS = 4, 2
 class ExportStreams:
     """The exports that are running, in threads of their own so that no other query waits for them.
 
-    `engine` must have no pool: an export may hold its connection for minutes.
+    `database` must have no pool: an export may hold its connection for minutes.
     """
 
-    def __init__(self, engine: Engine, max_running: int = MAX_CONCURRENT, max_seconds: float = 900) -> None:
-        self._engine, self._max_running, self.max_seconds = engine, max_running, max_seconds
+    def __init__(self, database: Database, max_running: int = MAX_CONCURRENT, max_seconds: float = 900) -> None:
+        self._database, self._max_running, self.max_seconds = database, max_running, max_seconds
         self.running: set[Stream] = set()
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
         self.file_threads = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
@@ -62,7 +62,7 @@ class ExportStreams:
     def open(self, export: Export) -> Stream:
         """Start an export; raises Busy if too many are running."""
         self.ensure_free()
-        return Stream(self._engine, export.query, self.running)
+        return Stream(self._database, export.query, self.running)
 
     def close(self) -> None:
         """Stop the running exports and their threads."""
@@ -70,7 +70,7 @@ class ExportStreams:
             stream.stop()
         self.threads.shutdown()
         self.file_threads.shutdown(cancel_futures=True)
-        self._engine.dispose()
+        self._database.dispose()
 
 
 class StreamedExport(StreamingResponse):

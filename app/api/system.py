@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Body, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
 from starlette.datastructures import State
 
 from app.api.deps import Executor, StaleAfterDays
 from app.api.executor import QueryExecutor
 from app.catalog.queries.params import PlainText
 from app.catalog.queries.snapshot import Catalog
-from app.db.executors import SessionThreads
+from app.db.errors import DatabaseError
+from app.db.executors import ReadingThreads
 from app.errors import BadQuery, BadWorkload, NotFound, NotReady
 from app.http.headers import HOLDER
 from app.http.observer import BUCKETS, Measurements, Metric
@@ -54,9 +53,7 @@ async def metrics(request: Request, executor: Executor, stale_after_days: StaleA
     state = request.app.state
 
     def scrape() -> bytes:
-        return render(
-            state.observer.measure(), catalog, version=request.app.version, database=state.engine.dialect.name
-        )
+        return render(state.observer.measure(), catalog, version=request.app.version, database=state.database.kind)
 
     # A page of text takes some milliseconds to write, which no other request should wait for.
     return Response(await asyncio.to_thread(scrape), media_type=TEXT_FORMAT)
@@ -208,18 +205,17 @@ def worker_gauges(state: State) -> Read:
     }
     for queue in executor.queues:
         gauges |= _queue_gauges(queue)
-    pool = state.engine.pool if isinstance(state.engine.pool, QueuePool) else None
-    on_loop = executor.loop_connection
+    database, on_loop = state.database, executor.loop_connection
     name, text = "vmsizes_db_connections", "Connections to the database."
     return gauges | {
-        Metric(name, text, (("state", "in_use"),)): lambda: pool.checkedout() if pool else 0,
+        Metric(name, text, (("state", "in_use"),)): lambda: database.connections[0],
         Metric(name, text, (("state", "idle"),)): lambda: (
-            (pool.checkedin() if pool else 0) + (on_loop is not None and on_loop.is_open)
+            database.connections[1] + (on_loop is not None and on_loop.is_open)
         ),
     }
 
 
-def _queue_gauges(queue: SessionThreads) -> Read:
+def _queue_gauges(queue: ReadingThreads) -> Read:
     name, text = "vmsizes_queue_requests", "Requests that run in threads, or wait for one."
     states: dict[str, Callable[[], float]] = {
         "running": lambda: min(queue.unfinished, queue.max_threads),
@@ -247,7 +243,7 @@ async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list
     ready = Metric("vmsizes_catalog_ready", "Whether there is a catalog that can be read.")
     try:
         revision, freshness, last_ingests, feed_refreshes, replication = await executor.health()
-    except (NotReady, DBAPIError):
+    except (NotReady, DatabaseError):
         return [(ready, 0)]
     values: list[tuple[Metric, float | None]] = [(ready, 1)]
 

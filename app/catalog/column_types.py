@@ -11,9 +11,10 @@ from sqlalchemy import DATE, Date, DateTime, Double, Numeric, String, Table
 from sqlalchemy.dialects.sqlite.base import SQLiteTypeCompiler
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import SQLModel
+
+from app.catalog.money import SIGNIFICANT_DIGITS, USD_DECIMALS
 
 SQLModel.metadata.naming_convention = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -34,37 +35,6 @@ WITHOUT_ROWID = {"sqlite_with_rowid": False}
 
 NOT_IN_DIGEST = {"content": False}
 """The `info` of a column that the catalog's digest ignores, such as the file that a row was read from."""
-
-SIGNIFICANT_DIGITS = 15
-"""A double keeps this many decimal digits, so SQLite's REAL loses nothing of a price."""
-USD_DECIMALS = 9
-"""PostgreSQL keeps this many decimals of a price, and as many digits before them."""
-
-
-def is_exact(usd: Decimal) -> bool:
-    """Return whether both databases keep a price to its last digit."""
-    plain = usd.normalize()
-    _, digits, exponent = plain.as_tuple()
-    return len(digits) <= SIGNIFICANT_DIGITS and plain.adjusted() < USD_DECIMALS and -int(exponent) <= USD_DECIMALS
-
-
-NANO_USD: int = 10**USD_DECIMALS
-"""Nano-dollars in a US dollar."""
-_DECIMAL_NANO_USD = Decimal(NANO_USD)
-
-
-def to_nano_usd(usd: Decimal) -> int:
-    """Return a price in nano-dollars; raises ValueError for one with more decimals."""
-    scaled = usd * _DECIMAL_NANO_USD
-    nano = int(scaled)
-    if nano != scaled:
-        raise ValueError(f"{usd} has more than {USD_DECIMALS} decimals")
-    return nano
-
-
-def to_usd_text(nano: int) -> str:
-    """Return nano-dollars as the shortest decimal text of dollars."""
-    return f"{Decimal(nano).scaleb(-USD_DECIMALS).normalize():f}"
 
 
 class UsdColumn(TypeDecorator[Decimal]):
@@ -130,14 +100,6 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
-
-
-class CatalogTable(DeferredReflection, SQLModel):
-    """A table whose rows are never objects: statements read and write its columns, so no mapper is built.
-
-    SQLAlchemy builds only the table while the mapping is deferred: all mappings took 20 ms of each start. `prepare`
-    maps the tables of a database, for a program that wants entities.
-    """
 
 
 def table_of(model: type[SQLModel]) -> Table:

@@ -15,43 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from math import ceil, prod
-from operator import add
-from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Date,
-    Double,
-    FromClause,
-    Integer,
-    Numeric,
-    ScalarSelect,
-    Select,
-    String,
-    and_,
-    case,
-    cast,
-    exists,
-    false,
-    func,
-    literal,
-    literal_column,
-    or_,
-    select,
-    true,
-    tuple_,
-    type_coerce,
-)
-from sqlalchemy.orm import Session
-
-from app.catalog.column_types import UsdColumn, table_of
-from app.catalog.models import Adjustment, CompleteList, Price, Source
 from app.catalog.names import glob_to_like
 from app.catalog.purchases import AdjustmentRule
-from app.db.functions import adjusted_nano, after_last, json_text, usd_of
+from app.catalog.statements import Statement
+from app.db.dialects import Dialect, Step, all_of, any_of, columns_of, quote
+from app.db.statements import BoundStatement, Reader, fetch
 
 MAX_RULES = 200
 """The most rules a catalog can have: each is a condition of every statement that computes prices."""
@@ -67,35 +37,33 @@ Rules = tuple[AdjustmentRule, ...]
 RULE_COLUMNS = tuple(AdjustmentRule.__dataclass_fields__)
 
 
-def load_rules(session: Session) -> Rules:
+def load_rules(reader: Reader) -> Rules:
     """Load the rules in the order in which they apply."""
-    table = table_of(Adjustment)
-    query = select(*(table.c[name] for name in RULE_COLUMNS)).order_by(table.c.source_id, table.c.position)
-    return tuple(AdjustmentRule(**row) for row in session.execute(query).mappings())
+    rows = fetch(reader, BoundStatement(_RULES))
+    return tuple(AdjustmentRule(**dict(zip(RULE_COLUMNS, row, strict=True))) for row in rows)
 
 
-def adjusted_nano_usd(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElement[int]:
-    """Return what is paid an hour on a day for the price of a run, in nano-dollars."""
-    nano: ColumnElement[int] = run.nano_usd_per_hour
-    if not rules:
-        return nano
-    pairs = [part for rule in rules for part in (_applies(rule, run, day), _step(rule))]
-    return adjusted_nano(nano, *pairs)
+_RULES = Statement(f"select {', '.join(RULE_COLUMNS)} from adjustment order by source_id, position")
 
 
-def adjustment_json(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElement[str | None]:
-    """Return `{"list_usd_per_hour":4.0,"rules":["EA discount"]}`, or null where no rule applies.
+def adjusted_nano_usd(sql: Dialect, run: str, day: str, rules: Rules) -> str:
+    """Write what is paid an hour on a day for the price of a run, in nano-dollars."""
+    nano = f"{run}.nano_usd_per_hour"
+    return sql.adjusted_nano(nano, [_step(rule, run, day) for rule in rules]) if rules else nano
+
+
+def adjustment_json(sql: Dialect, run: str, day: str, rules: Rules) -> str:
+    """Write `{"list_usd_per_hour":4.0,"rules":["EA discount"]}`, or null where no rule applies.
 
     A rule that a later fixed price replaces is not named.
     """
-    nothing: ColumnElement[str | None] = literal_column("null", String)
     if not rules:
-        return nothing
-    named = (case((_applies(rule, run, day), literal(_named(rule), String)), else_="") for rule in rules)
-    names = after_last(reduce(add, named), literal(_RESET, String))
-    usd = json_text(cast(usd_of(run.nano_usd_per_hour), Double))
-    start, middle, end = (literal(text, String) for text in ('{"list_usd_per_hour":', ',"rules":[', "]}"))
-    return case((names != "", start + usd + middle + func.substr(names, 2) + end), else_=nothing)
+        return "cast(null as text)"
+    named = (f"case when {_applies(rule, run, day)} then {quote(_named(rule))} else '' end" for rule in rules)
+    names = sql.after_last(" || ".join(named), quote(_RESET))
+    usd = sql.json_number(f"cast({sql.usd_of(f'{run}.nano_usd_per_hour')} as double precision)")
+    text = f"""'{{"list_usd_per_hour":' || {usd} || ',"rules":[' || substr({names}, 2) || ']}}'"""
+    return f"case when {names} <> '' then {text} end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +90,14 @@ class UnevenRules:
         regions = sorted({rule.region for rule in ours if rule.region is not None})
         return UnevenRules(regions=tuple(regions), levelling=levelling, tie_nano_usd=ceil(1 / least))
 
-    def names(self, region: ColumnElement[str]) -> list[ColumnElement[bool]]:
-        """Return the conditions that a region is one of those that rules name, of which one must hold."""
-        return [region == literal(code, String) for code in self.regions]
+    def names(self, region: str) -> list[str]:
+        """Write the conditions that a region is one of those that rules name, of which one must hold."""
+        return [f"{region} = {quote(code)}" for code in self.regions]
 
-    def levels(self, size: Any, day: ColumnElement[date]) -> ColumnElement[bool]:
-        """Return the condition that all prices of a size, a row with `size_key`, are the same on a day."""
+    def levels(self, size: str, day: str) -> str:
+        """Write the condition that all prices of a size, a row with `size_key`, are the same on a day."""
         anywhere = (replace(rule, os=None, purchase=None) for rule in self.levelling)
-        return or_(false(), *(_applies(rule, size, day) for rule in anywhere))
+        return any_of(*(_applies(rule, size, day) for rule in anywhere))
 
 
 def _factor(rule: AdjustmentRule) -> Decimal:
@@ -146,30 +114,27 @@ def _named(rule: AdjustmentRule) -> str:
     return comma if rule.nano_usd_per_hour is None else _RESET + comma
 
 
-def _step(rule: AdjustmentRule) -> ColumnElement[Any]:
-    """Return a rule's step of `adjusted_nano`; figures are written into the statement."""
+def _step(rule: AdjustmentRule, run: str, day: str) -> Step:
     if rule.nano_usd_per_hour is not None:
-        return literal_column(str(rule.nano_usd_per_hour), BigInteger)
-    return literal_column(f"{_factor(rule):f}", Numeric)
+        return Step(_applies(rule, run, day), "=", f"{rule.nano_usd_per_hour}")
+    return Step(_applies(rule, run, day), "*", f"{_factor(rule):f}")
 
 
-def _applies(rule: AdjustmentRule, run: Any, day: ColumnElement[date]) -> ColumnElement[bool]:
+def _applies(rule: AdjustmentRule, run: str, day: str) -> str:
     conditions = [
-        run[name] == literal(value, String)
+        f"{run}.{name} = {quote(value)}"
         for name in ("region", "os", "purchase")
         if (value := getattr(rule, name)) is not None
     ]
     if rule.size is not None:
-        conditions.append(run.size_key.like(literal(glob_to_like(rule.size), String), escape="\\"))
+        conditions.append(f"{run}.size_key like {quote(glob_to_like(rule.size))} escape '\\'")
     if rule.valid_from is not None:
-        conditions.append(day >= literal_column(f"'{rule.valid_from.isoformat()}'", Date))
+        conditions.append(f"{day} >= '{rule.valid_from.isoformat()}'")
     if rule.valid_until is not None:
-        conditions.append(day <= literal_column(f"'{rule.valid_until.isoformat()}'", Date))
-    return and_(true(), *conditions)
+        conditions.append(f"{day} <= '{rule.valid_until.isoformat()}'")
+    return all_of(*conditions)
 
 
-PRICE, LIST = table_of(Price), table_of(CompleteList)
-_SOURCE = table_of(Source).c
 SERIES = ("size_key", "region", "os", "purchase")
 """The columns of one offer, whose prices follow one another."""
 
@@ -182,8 +147,8 @@ MISSING_LISTS = 3
 MAX_SPOT_AGE_DAYS = 366
 """A spot price changes from month to month: one that is older is history and no offer."""
 
-KnownDay = ColumnElement[date] | None
-"""The day as known on which prices are looked for; None for all that is known now, which no row is compared for."""
+KnownDay = str | None
+"""The day as known on which prices are looked for, as SQL; None for all that is known now."""
 
 EVER_KNOWN = date.max
 """The day as known on which everything is known that ever was ingested."""
@@ -194,126 +159,85 @@ def earliest_spot_day(day: date) -> date:
     return date.fromordinal(max(day.toordinal() - MAX_SPOT_AGE_DAYS, 1))
 
 
-def usd_per_hour(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElement[Any]:
-    """Return what is paid on a day for the price of a run, in US dollars; without rules its list price."""
-    return type_coerce(usd_of(adjusted_nano_usd(run, day, rules)), UsdColumn())
+def usd_per_hour(sql: Dialect, run: str, day: str, rules: Rules) -> str:
+    """Write what is paid on a day for the price of a run, in US dollars; without rules its list price."""
+    return sql.usd_of(adjusted_nano_usd(sql, run, day, rules))
 
 
-def known_on(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[bool]:
-    """Return the condition that a run had begun by a day, as known on another."""
-    return and_(run.valid_from <= day, _known_by(run, known_at))
+def known_on(run: str, day: str, known_at: KnownDay) -> str:
+    """Write the condition that a run had begun by a day, as known on another."""
+    return f"{run}.valid_from <= {day}{_known_by(run, known_at)}"
 
 
-def last_observed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[date]:
-    """Return the last day up to `day` on which the price of a run is known to have been observed."""
-    lists = LIST.alias()
-    in_run = (lists.c.day > run.valid_from, lists.c.day <= run.seen_until)
-    observed = _newest_list(lists, run, day, known_at).where(*in_run)
-    return case(
-        (run.seen_until == run.valid_from, run.valid_from),
-        else_=func.coalesce(_first(observed), run.valid_from, type_=Date),
-    )
+def _known_by(row: str, known_at: KnownDay) -> str:
+    return "" if known_at is None else f" and {row}.known_from <= {known_at}"
 
 
-def is_in_force(
-    run: Any, day: ColumnElement[date], known_at: KnownDay, spot_since: ColumnElement[date] | None = None
-) -> ColumnElement[bool]:
-    """Return the condition that a run is in force.
+def _lists_of(run: str, day: str, known_at: KnownDay) -> str:
+    """Write from which complete lists, the newest first, a run could be in: what follows a selection of `listed`."""
+    same = " and ".join(f"listed.{name} = {run}.{name}" for name in LIST_GROUP)
+    return f"from price_list as listed where {same} and listed.day <= {day}{_known_by('listed', known_at)}"
+
+
+def last_observed(run: str, day: str, known_at: KnownDay) -> str:
+    """Write the last day up to `day` on which the price of a run is known to have been observed."""
+    observed = f"""select listed.day {_lists_of(run, day, known_at)}
+        and listed.day > {run}.valid_from and listed.day <= {run}.seen_until order by listed.day desc limit 1"""
+    return f"""case when {run}.seen_until = {run}.valid_from then {run}.valid_from
+        else coalesce(({observed}), {run}.valid_from) end"""
+
+
+def is_in_force(run: str, day: str, known_at: KnownDay, spot_since: str | None = None) -> str:
+    """Write the condition that a run is in force.
 
     With `spot_since` only prices that are offers count: a spot price must have an exact date, not before that day.
     """
-    others = PRICE.alias()
-    other = others.c
-    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known_at)]
-    is_offer: ColumnElement[bool] = true()
+    same = " and ".join(f"other.{name} = {run}.{name}" for name in SERIES)
+    rival, is_offer = f"{same} and {known_on('other', day, known_at)}", "true"
+    observed, of_other = last_observed(run, day, known_at), last_observed("other", day, known_at)
     if spot_since is not None:
-        rival.append(or_(other.purchase != "spot", other.approximate_date.is_(False)))  # whatever its age
-        recent = and_(run.approximate_date.is_(False), last_observed(run, day, known_at) >= spot_since)
-        is_offer = or_(run.purchase != "spot", recent)
-    # The row value compares what counts most first; where less is better, the two sides are swapped.
-    ours = (last_observed(run, day, known_at), other.approximate_date, other.source_id, run.known_from, run.valid_from)
-    theirs = (
-        last_observed(other, day, known_at),
-        run.approximate_date,
-        run.source_id,
-        other.known_from,
-        other.valid_from,
-    )
+        rival += " and (other.purchase <> 'spot' or other.approximate_date is false)"  # whatever its age
+        is_offer = f"({run}.purchase <> 'spot' or {run}.approximate_date is false and {observed} >= {spot_since})"
     # A run that begins after this one ended was observed later, and one that ended before this one began was not: that
-    # is known without looking at any list.
-    later = exists().where(*rival, other.valid_from > run.seen_until).correlate_except(others)
-    better = (
-        exists()
-        .where(
-            *rival,
-            other.valid_from <= run.seen_until,
-            other.seen_until >= run.valid_from,
-            # Most runs overlap with themselves alone, which is known without reading any list.
-            tuple_(other.valid_from, other.source_id, other.known_from)
-            != tuple_(run.valid_from, run.source_id, run.known_from),
-            tuple_(*theirs) > tuple_(*ours),
+    # is known without looking at any list. Most runs overlap with themselves alone, which is known likewise. The last
+    # row value compares what counts most first; where less is better, the two sides are swapped.
+    # It is one condition, which PostgreSQL evaluates for each run. Two it turns into joins, which read all prices for
+    # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
+    return f"""{known_on(run, day, known_at)} and {is_offer} and not (
+        exists (select 1 from price as other where {rival} and other.valid_from > {run}.seen_until)
+        or exists (
+            select 1 from price as other where {rival}
+            and other.valid_from <= {run}.seen_until and other.seen_until >= {run}.valid_from
+            and (other.valid_from, other.source_id, other.known_from)
+                <> ({run}.valid_from, {run}.source_id, {run}.known_from)
+            and ({of_other}, {run}.approximate_date, {run}.source_id, other.known_from, other.valid_from)
+                > ({observed}, other.approximate_date, other.source_id, {run}.known_from, {run}.valid_from)
         )
-        .correlate_except(others)
-    )
-    return and_(
-        known_on(run, day, known_at),
-        is_offer,
-        # One condition, which PostgreSQL evaluates for each run. Two it turns into joins, which read all prices for
-        # a page of 50, and lose the order of a sorted subquery (price_scope._first_in_force).
-        ~or_(later, better.correlate_except(others)),
-        _is_listed(run, day, known_at),
-        or_(run.ends_on.is_(None), run.ends_on > day),
-    )
+    ) and {_is_listed(run, day, known_at)} and ({run}.ends_on is null or {run}.ends_on > {day})"""
+
+
+def _is_listed(run: str, day: str, known_at: KnownDay) -> str:
+    """Write the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
+    first_missing = f"""select listed.day {_lists_of(run, day, known_at)}
+        order by listed.day desc limit 1 offset {MISSING_LISTS - 1}"""
+    # Most sources have no complete lists: one set settles them, without reading the lists for each run.
+    return f"""({run}.source_id not in (select source_id from price_list)
+        or coalesce(({first_missing}), {run}.valid_from)
+            <= coalesce({run}.listed_until, {last_observed(run, day, known_at)}))"""
 
 
 def prices_in_force(
-    day: ColumnElement[date],
-    known_at: KnownDay,
-    spot_since: ColumnElement[date],
-    *conditions: ColumnElement[bool],
-    rules: Rules,
-) -> Select[Any]:
-    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date, adjustment, marks.
+    sql: Dialect, day: str, known_at: KnownDay, spot_since: str, *conditions: str, rules: Rules, beside: str = ""
+) -> str:
+    """Write a query of the prices that are offers on a day: SERIES, usd_per_hour, as_of, approximate_date, marks.
 
     `as_of` is the last day up to `day` on which the price was observed; a price with a `formula` is computed from
-    others, and no list states it. Conditions are on columns of PRICE. Prices are those that are paid by the rules of
-    that day.
+    others, and no list states it. Conditions are on columns of `price`, and of what is selected `beside` it. Prices are
+    those that are paid by the rules of that day.
     """
-    run = PRICE.c
-    formula = select(_SOURCE.formula).where(_SOURCE.id == run.source_id).correlate(PRICE).scalar_subquery()
-    return select(
-        *(run[name] for name in SERIES),
-        usd_per_hour(run, day, rules).label("usd_per_hour"),
-        last_observed(run, day, known_at).label("as_of"),
-        run.approximate_date,
-        adjustment_json(run, day, rules).label("adjustment"),
-        run.median_nano_usd,
-        run.disputed,
-        formula.label("formula"),
-    ).where(is_in_force(run, day, known_at, spot_since), *conditions)
-
-
-def _known_by(row: Any, known_at: KnownDay) -> ColumnElement[bool]:
-    return true() if known_at is None else row.known_from <= known_at
-
-
-def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known_at: KnownDay) -> Select[Any]:
-    """Select the days of the complete lists that a run could be in, the newest first."""
-    same = [lists.c[name] == run[name] for name in LIST_GROUP]
-    by_then = (lists.c.day <= day, _known_by(lists.c, known_at))
-    return select(lists.c.day).where(*same, *by_then).order_by(lists.c.day.desc()).correlate_except(lists)
-
-
-def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
-    # Literals: each parameter of a statement takes PostgreSQL's driver a microsecond.
-    first = query.limit(literal_column("1", Integer))
-    return (first.offset(literal_column(str(offset), Integer)) if offset else first).scalar_subquery()
-
-
-def _is_listed(run: Any, day: ColumnElement[date], known_at: KnownDay) -> ColumnElement[bool]:
-    """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
-    first_missing = _first(_newest_list(LIST.alias(), run, day, known_at), MISSING_LISTS - 1)
-    listed = func.coalesce(run.listed_until, last_observed(run, day, known_at), type_=Date)
-    still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= listed
-    # Most sources have no complete lists: one set settles them, without reading the lists for each run.
-    return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
+    return f"""select {columns_of("price", SERIES)}, {usd_per_hour(sql, "price", day, rules)} as usd_per_hour,
+        {last_observed("price", day, known_at)} as as_of, price.approximate_date,
+        {adjustment_json(sql, "price", day, rules)} as adjustment, price.median_nano_usd, price.disputed,
+        (select formula from source where source.id = price.source_id) as formula
+        from price{beside and f", {beside}"}
+        where {" and ".join((is_in_force("price", day, known_at, spot_since), *conditions))}"""

@@ -17,6 +17,9 @@ def size_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
     return name.strip().lower().removeprefix(provider.size_prefix.lower())
 
 
+UNKNOWN_ZONES = "?"
+"""What stands for the zones of a size in a region where the source does not name them."""
+
 MAX_BLANKS = 4
 """The most words of a display name."""
 

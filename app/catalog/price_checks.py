@@ -19,7 +19,7 @@ from operator import attrgetter
 from statistics import median
 from typing import Literal, NamedTuple
 
-from app.catalog.column_types import to_usd_text
+from app.catalog.money import to_usd_text
 
 Rule = Literal["equals_windows", "cloud_services", "flapping", "unlike_parent"]
 

@@ -4,52 +4,24 @@ The JSON is written once at ingest and spliced into responses, which is faster t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
-from functools import reduce
-from operator import add
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Double,
-    FromClause,
-    Integer,
-    Select,
-    String,
-    Subquery,
-    and_,
-    case,
-    cast,
-    func,
-    literal,
-    literal_column,
-    null,
-    select,
-)
-
-from app.catalog.column_types import table_of
-from app.catalog.fields import SIZE_FLAGS
-from app.catalog.models import Size
+from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS, SIZE_GROUPS
 from app.catalog.purchases import PURCHASE_MODELS
-from app.db.functions import exact_ratio, json_text, number_after, usd_of
+from app.db.dialects import Dialect
 
-_SHOWN_AS: Mapping[str, Sequence[str]] = {
-    **dict.fromkeys(("key", "search_text", "gpu_id", "gpu_count_numerator", "gpu_count_denominator"), ()),
-    "series_id": ("series",),
-    "gpu_model": ("gpu_model", "gpu_id"),
-    "gpu_count": ("gpu_count", "gpu_fraction"),
-    next(iter(SIZE_FLAGS)): ("flags", next(iter(SIZE_FLAGS))),
-    "source_id": ("source_url",),
-}
-"""The JSON fields in the place of a column of `size`; any other column is a field of the same name."""
-
-SIZE_JSON_FIELDS = tuple(
-    field for column in table_of(Size).columns for field in _SHOWN_AS.get(column.name, (column.name,))
+_ORDER = (
+    *("name", "provider", "series", "category", "quota_family", "parent_size", "verified", "disputed"),
+    *("disputed_fields", "vcpus", "cpu_model", "cpu_vendor", "arch", "coremark", "burstable", "cpu_baseline_percent"),
+    *("cpu_credits_per_hour", "memory_gib", *SIZE_GROUPS["Processor and memory"], "gpu_vendor", *SIZE_GROUPS["GPU"]),
+    *(*SIZE_GROUPS["Disks"], "max_nics", *SIZE_GROUPS["Network"], "confidential_computing", "flags", *SIZE_FLAGS),
+    *("preview", "withdrawn", "retirement_date", "source_url"),
 )
-"""The fields of a size's JSON, in this order: that of the columns."""
+SIZE_JSON_FIELDS = tuple(name for name in dict.fromkeys(_ORDER) if SHOWN_FIELDS[name].column or name == "gpu_fraction")
+"""The fields of a size's JSON, in this order."""
 
 
 def size_json(row: Mapping[str, Any], source_url: str | None) -> str:
@@ -101,100 +73,92 @@ COPIED_SIZE_COLUMNS = (
 
 UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer without a price, which comes last."""
-UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 _INDEXED_PURCHASES = ("on_demand", "spot")
 """The purchase models with an index by price, in which unknown ones come last; by the others they are null."""
 
 
-def rank_usd(offer: Any, purchase: str) -> ColumnElement[float]:
-    """Return the price of an offer by a purchase model, USD an hour; infinity where it is unknown."""
-    rank: ColumnElement[float] = offer[f"{purchase}_rank_usd"]
-    return rank if purchase in _INDEXED_PURCHASES else func.coalesce(rank, UNRANKED, type_=Double())
+def rank_usd(sql: Dialect, offer: str, purchase: str) -> str:
+    """Write the price of an offer by a purchase model, USD an hour; infinity where it is unknown."""
+    rank = f"{offer}.{purchase}_rank_usd"
+    return rank if purchase in _INDEXED_PURCHASES else f"coalesce({rank}, {sql.infinity})"
 
 
-def stored_rank(usd: ColumnElement[float], purchase: str) -> ColumnElement[float]:
-    """Return what an offer stores for a price by a purchase model that is null where it is unknown."""
-    return func.coalesce(usd, UNRANKED, type_=Double()) if purchase in _INDEXED_PURCHASES else usd
+def stored_rank(sql: Dialect, usd: str, purchase: str) -> str:
+    """Write what an offer stores for a price by a purchase model that is null where it is unknown."""
+    return f"coalesce({usd}, {sql.infinity})" if purchase in _INDEXED_PURCHASES else usd
 
 
-def usd_by(offer: Any, purchase: str) -> ColumnElement[float]:
-    """Return the price of an offer by a purchase model, USD an hour; null where it is unknown."""
-    return func.nullif(offer[f"{purchase}_rank_usd"], UNRANKED, type_=Double())
+def usd_by(sql: Dialect, offer: str, purchase: str) -> str:
+    """Write the price of an offer by a purchase model, USD an hour; null where it is unknown."""
+    return f"nullif({offer}.{purchase}_rank_usd, {sql.infinity})"
 
 
-def is_priced(offer: Any, purchase: str) -> ColumnElement[bool]:
-    """Return the condition that an offer has a price by a purchase model."""
-    priced: ColumnElement[bool] = offer[f"{purchase}_rank_usd"] < UNRANKED
-    return priced
+def is_priced(sql: Dialect, offer: str, purchase: str) -> str:
+    """Write the condition that an offer has a price by a purchase model."""
+    return f"{offer}.{purchase}_rank_usd < {sql.infinity}"
 
 
-def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]:
-    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS as they are stored.
+def side_by_side(sql: Dialect, prices_in_force: str, *, adjusted: bool) -> str:
+    """Write a query of prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS as stored.
 
     Unless they are `adjusted`, no adjustments are looked for.
     """
-    price = prices_in_force.subquery().c
-    usd = cast(price.usd_per_hour, Double)
-    columns: dict[str, ColumnElement[Any]] = {}
+    columns: dict[str, str] = {}
     for purchase in PURCHASE_MODELS:
-        of_this = price.purchase == purchase
+        of_this = f"filter (where purchase = '{purchase}')"
+        median = sql.usd_of(f"max(median_nano_usd) {of_this}")
         columns |= {
-            f"{purchase}_rank_usd": stored_rank(func.max(usd).filter(of_this), purchase),
-            f"{purchase}_as_of": func.max(price.as_of).filter(of_this),
-            f"{purchase}_approximate_date": func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1,
-            f"{purchase}_adjustment": func.max(price.adjustment).filter(of_this) if adjusted else cast(null(), String),
-            f"{purchase}_median_usd": cast(usd_of(func.max(price.median_nano_usd).filter(of_this)), Double),
-            f"{purchase}_disputed": func.max(cast(price.disputed, Integer)).filter(of_this) == 1,
-            f"{purchase}_formula": func.max(price.formula).filter(of_this),
+            f"{purchase}_rank_usd": stored_rank(
+                sql, f"max(cast(usd_per_hour as double precision)) {of_this}", purchase
+            ),
+            f"{purchase}_as_of": f"max(as_of) {of_this}",
+            f"{purchase}_approximate_date": f"max(cast(approximate_date as integer)) {of_this} = 1",
+            f"{purchase}_adjustment": f"max(adjustment) {of_this}" if adjusted else "cast(null as text)",
+            f"{purchase}_median_usd": f"cast({median} as double precision)",
+            f"{purchase}_disputed": f"max(cast(disputed as integer)) {of_this} = 1",
+            f"{purchase}_formula": f"max(formula) {of_this}",
         }
-    key = [price[name] for name in _KEY]
-    return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
+    shown = ", ".join(f"{columns[name]} as {name}" for name in PRICE_COLUMNS)
+    key = ", ".join(_KEY)
+    return f"select {key}, {shown} from ({prices_in_force}) as price group by {key}"
 
 
-def spot_saving(offer: Any) -> ColumnElement[float]:
-    """Return SPOT_SAVING of an offer; null where a price is unknown, or nothing is paid on demand."""
-    on_demand: ColumnElement[float] = func.nullif(usd_by(offer, "on_demand"), 0.0, type_=Double())
-    paid = exact_ratio(usd_by(offer, "spot"), literal_column("100", Integer), on_demand)  # so that equal savings tie
-    return 100 - paid
+def spot_saving(sql: Dialect, offer: str) -> str:
+    """Write SPOT_SAVING of an offer; null where a price is unknown, or nothing is paid on demand."""
+    on_demand = f"nullif({usd_by(sql, offer, 'on_demand')}, 0.0)"
+    return f"100 - {sql.exact_ratio(usd_by(sql, offer, 'spot'), '100', on_demand)}"  # so that equal savings tie
 
 
-def unit_price(offer: Any, purchase: str, name: str) -> ColumnElement[float]:
-    """Return one of UNIT_PRICE_FIELDS of an offer; the price of a GPU is six times that of a size with 1/6.
+def unit_price(sql: Dialect, offer: str, purchase: str, name: str) -> str:
+    """Write one of UNIT_PRICE_FIELDS of an offer; the price of a GPU is six times that of a size with 1/6.
 
     Null where the price or the figure is unknown or zero.
     """
-    has_unit_price, exact = _unit_price(offer, purchase, name)
-    return case((has_unit_price, exact))
+    has_unit_price, exact = _unit_price(sql, offer, purchase, name)
+    return f"case when {has_unit_price} then {exact} end"
 
 
-def _unit_price(offer: Any, purchase: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[float]]:
-    """Return the condition that a price of UNIT_PRICE_FIELDS is known, and the price where it is."""
+def _unit_price(sql: Dialect, offer: str, purchase: str, name: str) -> tuple[str, str]:
+    """Write the condition that a price of UNIT_PRICE_FIELDS is known, and the price where it is."""
     factor, divisor = UNIT_PRICES[name]
-    by = offer[factor] if isinstance(factor, str) else literal_column(str(factor), Integer)
-    is_stated = and_(is_priced(offer, purchase), offer[divisor] > 0)
-    return is_stated, exact_ratio(offer[f"{purchase}_rank_usd"], by, offer[divisor])
+    by = f"{offer}.{factor}" if isinstance(factor, str) else f"{factor}"
+    is_stated = f"{is_priced(sql, offer, purchase)} and {offer}.{divisor} > 0"
+    return is_stated, sql.exact_ratio(f"{offer}.{purchase}_rank_usd", by, f"{offer}.{divisor}")
 
 
-def cheapest_offers(
-    offers: FromClause,
-    purchase: str,
-    partition: Sequence[str],
-    *conditions: ColumnElement[bool],
-    columns: Sequence[str] = (),
-) -> Subquery:
-    """Select the cheapest of the offers with equal values of `partition`; of equal prices the first region.
+def cheapest_offers(sql: Dialect, purchase: str, where: str) -> str:
+    """Write a query of the keys of the cheapest offers of each size; of equal prices that of the first region.
 
-    Without a price by the purchase model it is the cheapest on demand. `columns` are those to select, by default all:
-    the fewer, the less there is to sort.
+    Without a price by the purchase model it is the cheapest on demand.
     """
-    rank, on_demand = rank_usd(offers.c, purchase), rank_usd(offers.c, "on_demand")
-    position = func.row_number().over(
-        partition_by=[offers.c[name] for name in partition],
-        order_by=(rank, case((rank < UNRANKED, UNRANKED), else_=on_demand), offers.c.region),
-    )
-    names = columns or offers.c.keys()
-    ranked = select(*(offers.c[name] for name in names), position.label("position")).where(*conditions).subquery()
-    return select(*(ranked.c[name] for name in names)).where(ranked.c.position == 1).subquery("cheapest")
+    rank, on_demand = rank_usd(sql, "offer", purchase), rank_usd(sql, "offer", "on_demand")
+    return f"""select region, os, size_key from (
+        select region, os, size_key, row_number() over (
+            partition by size_key
+            order by {rank}, case when {rank} < {sql.infinity} then {sql.infinity} else {on_demand} end, region
+        ) as position
+        from offer where {where}
+    ) as ranked where position = 1"""
 
 
 OFFER_JSON_FIELDS = (
@@ -214,44 +178,47 @@ NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":
 """The JSON of a size without an offer: every field is null."""
 
 
-def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
-    """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour.
+def offer_json(sql: Dialect, offer: str, purchase: str) -> str:
+    """Write an offer by one purchase model as JSON; prices are USD an hour.
 
     It begins with the `adjustment` of the price, if rules changed it, and has an `estimate` if no list states it;
     then come OFFER_JSON_FIELDS.
     """
     prices = {"usd_per_hour": purchase, **{f"{model}_usd_per_hour": model for model in PURCHASE_MODELS}}
-    columns = {"region": offer["priced_in"], "price_as_of": offer[f"{purchase}_as_of"]}
-    median_usd = offer[f"{purchase}_median_usd"]
-    marks = {"price_unusual": median_usd.is_not(None), "price_disputed": offer[f"{purchase}_disputed"].is_(True)}
+    columns = {"region": f"{offer}.priced_in", "price_as_of": f"{offer}.{purchase}_as_of"}
+    median_usd = f"{offer}.{purchase}_median_usd"
+    marks = {
+        "price_unusual": f"{median_usd} is not null",
+        "price_disputed": f"{offer}.{purchase}_disputed is true",
+    }
 
-    def member(name: str, start: str) -> ColumnElement[str]:
-        yes, no, unknown = (_constant(f"{start}{text}") for text in ("true", "false", "null"))
+    def member(name: str, start: str) -> str:
+        yes, no, unknown = (f"'{start}{text}'" for text in ("true", "false", "null"))
         if name in marks:
-            priced = is_priced(offer, purchase)
-            return case((and_(priced, marks[name]), yes), (priced, no), else_=unknown)
+            priced = is_priced(sql, offer, purchase)
+            return f"case when {priced} and {marks[name]} then {yes} when {priced} then {no} else {unknown} end"
         if name in prices:
-            is_stated, usd = is_priced(offer, prices[name]), offer[f"{prices[name]}_rank_usd"]
+            is_stated, usd = is_priced(sql, offer, prices[name]), f"{offer}.{prices[name]}_rank_usd"
         elif name in UNIT_PRICE_FIELDS:
-            is_stated, usd = _unit_price(offer, purchase, name)
+            is_stated, usd = _unit_price(sql, offer, purchase, name)
         elif name == "median_usd_per_hour":
-            is_stated, usd = median_usd.is_not(None), median_usd
+            is_stated, usd = f"{median_usd} is not null", median_usd
         else:
-            value = columns[name] if name in columns else offer[name]
-            if isinstance(value.type, Boolean):  # SQLite stores them as numbers
-                return case((value.is_(True), yes), (value.is_(False), no), else_=unknown)
-            return _constant(start) + json_text(value)
-        return case((is_stated, number_after(_constant(start), usd)), else_=unknown)
+            value = columns.get(name, f"{offer}.{name}")
+            if name.endswith("approximate_date"):  # SQLite stores flags as numbers
+                return f"case when {value} is true then {yes} when {value} is false then {no} else {unknown} end"
+            return f"'{start}' || {sql.json_text(value)}"
+        shown = sql.number_after(f"'{start}'", usd)
+        return f"case when {is_stated} then {shown} else {unknown} end"
 
-    adjustment = offer[f"{purchase}_adjustment"]
-    adjusted = func.coalesce(_constant('{"adjustment":') + adjustment + _constant(","), _constant("{"))
-    formula = offer[f"{purchase}_formula"]
-    estimate = _constant('"estimate":{"estimated":true,"formula":') + json_text(formula) + _constant("},")
-    start = adjusted + case((formula.is_not(None), estimate), else_=_constant(""))
+    adjustment, formula = f"{offer}.{purchase}_adjustment", f"{offer}.{purchase}_formula"
+    estimate = f"""'"estimate":{{"estimated":true,"formula":' || {sql.json_text(formula)} || '}},'"""
     names = ((name, f'{"," if index else ""}"{name}":') for index, name in enumerate(OFFER_JSON_FIELDS))
-    return reduce(add, (member(name, begun) for name, begun in names), start) + _constant("}")
-
-
-def _constant(text: str) -> ColumnElement[str]:
-    """Write one of the texts above into the statement; they have no quotation mark of SQL."""
-    return literal_column(f"'{text}'", String)
+    return " || ".join(
+        (
+            f"""coalesce('{{"adjustment":' || {adjustment} || ',', '{{')""",
+            f"case when {formula} is not null then {estimate} else '' end",
+            *(member(name, start) for name, start in names),
+            "'}'",
+        )
+    )

@@ -6,8 +6,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from app.catalog.column_types import to_nano_usd
 from app.catalog.fields import FactValue, SubjectKind
+from app.catalog.money import to_nano_usd
 from app.catalog.names import Continent
 from app.catalog.presets import Preset
 from app.catalog.providers import DEFAULT_PROVIDER

@@ -1,4 +1,4 @@
-"""What commands share: the settings, the engine, the clock, questions, and the text and exit code of each error."""
+"""What commands share: the settings, the database, the clock, questions, and the text and exit code of each error."""
 
 import atexit
 import json
@@ -16,39 +16,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
-from sqlalchemy import Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
-from sqlmodel import Session
 
-from app.catalog.queries.snapshot import current_revision
+from app.catalog.revisions import current_revision
 from app.cli.options import BODY_FIELDS, OPTION_OF_FIELD, name_as_typed, option_name
 from app.cli.output import EXIT_BAD_DATA, EXIT_NOT_FOUND, EXIT_NOT_READY, EXIT_OK, EXIT_USAGE, print_note
-from app.db.engines import (
+from app.db.databases import Database, open_database
+from app.db.errors import (
     MISSING,
-    DatabaseFile,
+    DatabaseError,
+    UnsupportedUrl,
+    WriterBusy,
     driver_message,
     has_no_tables,
     lacks_what_was_asked,
-    make_engine,
     outage_cause,
-    read_session,
-    shown_url,
+    to_database_error,
 )
-from app.db.writing import (
-    NewerSchema,
-    OlderSchema,
-    WriterBusy,
-    refuse_newer,
-    refuse_older,
-    schema_revision,
-    set_wait,
-)
+from app.db.schema import NewerSchema, OlderSchema, refuse_newer, refuse_older, schema_revision
+from app.db.statements import DriverReader
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import BadEnvFile, Settings
 from app.telemetry import logs
 from app.validation import explain
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlmodel import Session
+
     from app.catalog.queries.snapshot import Catalog
     from app.questions import Inquiry
 
@@ -102,42 +96,48 @@ def log_result(event: str, fields: Mapping[str, object], *, level: int = logging
 
 
 @cache
-def engine() -> Engine:
-    """Return the engine, made once; raises BadQuery for a URL of no supported database."""
-    url = settings().database_url
+def database() -> Database:
+    """Return the database to read, made once; raises BadQuery for a URL of no supported one."""
     try:
-        made = make_engine(url)
-    except ArgumentError as error:
+        made = open_database(settings().database_url)
+    except UnsupportedUrl as error:
         raise BadQuery("VMSIZES_DATABASE_URL", None, str(error)) from None
-    if file := _database_file(made):
-        file.refuse_missing(made)
     # Closing its last connection removes the write-ahead log of SQLite, which an ingest makes as large as the database.
     atexit.register(made.dispose)
     return made
 
 
-def _database_file(of: Engine) -> DatabaseFile | None:
-    return DatabaseFile.of(of.url) if of.dialect.name == "sqlite" else None
+@cache
+def engine() -> "Engine":
+    """Return the engine to write with, made once; raises BadQuery for a URL of no supported database."""
+    from app.db.engines import make_engine, refuse_missing
+
+    file = database().file
+    made = make_engine(settings().database_url)
+    if file is not None:
+        refuse_missing(made, file)
+    atexit.register(made.dispose)
+    return made
 
 
 def create_file() -> None:
     """Create the file of an SQLite database where it is missing; without this a mistyped path would become one."""
-    if file := _database_file(engine()):
+    if file := database().file:
         with suppress(OSError):  # which opening it says better
-            file.path.touch()
+            file.touch()
 
 
 def feeds_folder() -> Path:
     """Return the folder for fetched pages: that of the settings, else beside a database that is a file."""
     if chosen := settings().feeds:
         return chosen
-    url = engine().url
-    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
-    return Path(f"{url.database if is_file else 'vmsizes.db'}.feeds")
+    return Path(f"{database().path or 'vmsizes.db'}.feeds")
 
 
 def use_wait(seconds: float | None) -> None:
     """Let commands wait so long for another one that writes: the option `--wait`, else the setting."""
+    from app.db.writing import set_wait
+
     set_wait(engine(), settings().wait_seconds if seconds is None else seconds)
 
 
@@ -152,18 +152,28 @@ def today() -> date:
 
 
 @contextmanager
-def session() -> Iterator[Session]:
-    """Open a session to read with; raises OlderSchema, or NotReady where the catalog is empty."""
-    with read_session(engine()) as opened:
+def reader() -> Iterator[DriverReader]:
+    """Open a connection to read the catalog; raises OlderSchema, or NotReady where it is empty."""
+    with database().connect() as opened:
         refuse_older(schema_revision(opened))
         if not current_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
 
 
+@contextmanager
+def session() -> "Iterator[Session]":
+    """Open a session of SQLAlchemy to read with, as the catalog's writers do; raises as `reader` does."""
+    from app.db.engines import read_session
+
+    require_catalog()
+    with read_session(engine()) as opened:
+        yield opened
+
+
 def require_catalog() -> None:
     """Raise OlderSchema or NotReady, which say what to do, where there is no catalog yet."""
-    with session():
+    with reader():
         pass
 
 
@@ -186,7 +196,7 @@ def inquire(work: "Callable[[Inquiry], T]", receipt: Path | None = None) -> T:
 
         return answered, json.dumps(make_receipt(catalog, inquiry.asked[:1]), indent=1, ensure_ascii=False)
 
-    with session() as opened:
+    with reader() as opened:
         answered, made = ask_catalog(opened, today(), answer)
     if receipt is not None:
         receipt.write_text(f"{made}\n", encoding="utf-8")
@@ -219,35 +229,36 @@ def error_message(error: Exception) -> str | None:
         return f"{error} Install the version that migrated it or a later one, or restore a copy from before."
     if isinstance(error, OlderSchema):
         return str(error)
-    if isinstance(error, DBAPIError) and (outage_cause(error) or isinstance(error, ProgrammingError)):
-        return _database_message(error)
+    failed = to_database_error(error)
+    if failed is not None and (outage_cause(failed) or failed.is_a("ProgrammingError")):
+        return _database_message(failed)
     return None
 
 
-def _database_message(error: DBAPIError) -> str:
+def _database_message(error: DatabaseError) -> str:
     """Return what is wrong with the database and what to do: each kind of failure has its own remedy."""
     message = driver_message(error)
     if lacks_what_was_asked(error) and (newer := _newer_schema()):
         return newer
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
-    if MISSING in message and (file := _database_file(engine())):
-        if not Path(file.path).parent.is_dir():
-            return f"There is no folder {Path(file.path).parent} for a database file; correct VMSIZES_DATABASE_URL."
+    if MISSING in message and (file := database().file):
+        if not file.parent.is_dir():
+            return f"There is no folder {file.parent} for a database file; correct VMSIZES_DATABASE_URL."
         return (
-            f"There is no database file {file.path}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
+            f"There is no database file {file}; correct VMSIZES_DATABASE_URL, or run `vmsizes migrate`, then "
             "`vmsizes ingest seeds`."
         )
     cause, remedy = outage_cause(error) or ("", "")
     reached = "used" if remedy else "reached"
     problem = f"The database cannot be {reached}: {cause}" if cause else "The database failed"
-    check = f". Check that {shown_url(engine().url)} is running and that VMSIZES_DATABASE_URL is right"
+    check = f". Check that {database().shown_url} is running and that VMSIZES_DATABASE_URL is right"
     return f"{problem} ({message}){f'; {remedy}' if remedy else check}."
 
 
 def _newer_schema() -> str | None:
     """Return what to do where a newer program has migrated the database; it may have no tables at all."""
-    with suppress(DBAPIError), read_session(engine()) as opened:
+    with suppress(DatabaseError), database().connect() as opened:
         try:
             refuse_newer(schema_revision(opened))
         except NewerSchema as error:

@@ -96,8 +96,8 @@ def estimate(
     values = _with_model_name(model_name, values)
     gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
     body = parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
-    with context.session() as session:
-        models = load_models(session) if body.model is not None else {}
+    with context.reader() as reader:
+        models = load_models(reader) if body.model is not None else {}
     data = estimate_body(body, models).model_dump(mode="json", by_alias=True)
     print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
     if output.format is Format.table:

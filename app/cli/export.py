@@ -59,8 +59,8 @@ OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The f
 def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
     params = parse_params(SizeExport, values)
-    with context.session() as session:
-        export = export_sizes(params, load_snapshot(session), context.today())
+    with context.reader() as reader:
+        export = export_sizes(params, load_snapshot(reader), context.today())
     _write_export("sizes", export, file_format, output)
 
 
@@ -69,8 +69,8 @@ def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = 
 def prices(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write prices: those in force, or with --history all that are kept, as GET /prices.csv does."""
     params = parse_params(PriceExport, values)
-    with context.session() as session:
-        export = export_prices(load_catalog(session, context.today()), params)
+    with context.reader() as reader:
+        export = export_prices(load_catalog(reader, context.today()), params)
     _write_export("prices", export, file_format, output)
 
 
@@ -78,7 +78,7 @@ def _table_command(name: str) -> Callable[..., None]:
     @query_options(ColumnParams, leave_out=frozenset())
     def table(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
         export = export_table(name, parse_params(ColumnParams, values))
-        with context.session():
+        with context.reader():
             _write_export(name, export, file_format, output)
 
     table.__doc__ = f"Write all {name.replace('_', ' ')}."
@@ -108,7 +108,7 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     text, count = _TEXT_FORMATS[file_format](export.columns), 0
     with _whole_file(output) as path, path.open("wb") if path else nullcontext(sys.stdout.buffer) as file:
         file.write(text.head)
-        for rows in Stream(context.engine(), export.query).blocks():
+        for rows in Stream(context.database(), export.query).blocks():
             file.writelines(map(text.write, export.blocks(rows)))
             count += len(rows)
         file.flush()
@@ -120,7 +120,7 @@ def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> in
 
     with TemporaryDirectory() as folder, _whole_file(output) as path:
         file = path or Path(folder) / "export.parquet"
-        count = write_parquet(file, export, Stream(context.engine(), export.query).blocks())
+        count = write_parquet(file, export, Stream(context.database(), export.query).blocks())
         if output is None:
             with file.open("rb") as finished:
                 shutil.copyfileobj(finished, sys.stdout.buffer)
@@ -229,8 +229,9 @@ def _check_receipt(data: dict[str, Any], database: str | None) -> tuple[list[str
     """Return what differs, and where the receipt is from another program or revision."""
     from datetime import date
 
+    from app.catalog.store.revisions import compute_digest
     from app.db.engines import make_engine, read_session
-    from app.db.writing import refuse_older, schema_revision
+    from app.db.schema import refuse_older, schema_revision
     from app.receipts import check_receipt, other_origin
 
     try:
@@ -245,7 +246,7 @@ def _check_receipt(data: dict[str, Any], database: str | None) -> tuple[list[str
             if not snapshot.revision:
                 raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
             catalog = Catalog(session, snapshot, day)
-            return check_receipt(catalog, data), other_origin(catalog, data)
+            return check_receipt(catalog, data, compute_digest(session)[0]), other_origin(catalog, data)
     finally:
         if database is not None:
             engine.dispose()

@@ -253,6 +253,7 @@ def repeat(run: Callable[[], str], every_seconds: int) -> NoReturn:
         text = _outcome_of(run)
         # An idle connection would keep the write-ahead log of SQLite, or a connection of PostgreSQL, for a day.
         context.engine().dispose()
+        context.database().dispose()
         took = time.monotonic() - started
         failed = text.startswith("failed")
         level = logging.ERROR if failed else logging.INFO

@@ -21,7 +21,6 @@ from app.cli.output import (
     read_text_file,
     with_output_options,
 )
-from app.db.writing import write_session
 from app.errors import BadQuery, NotFound
 from app.validation import plural
 
@@ -71,6 +70,7 @@ def import_(
     """Take in what a vendor's command printed; what was taken in under the same name before is replaced."""
     from app.catalog.queries.snapshot import Catalog, load_snapshot
     from app.converters.observations import read_observations
+    from app.db.writing import write_session
     from app.services.observations import save_observations
 
     if not KEY_NAME.fullmatch(scope):
@@ -118,8 +118,8 @@ def list_(
     from app.services.observations import find_observations, list_observation_sources
 
     if size is None:
-        with context.session() as session:
-            rows = list_observation_sources(session, scope)
+        with context.reader() as reader:
+            rows = list_observation_sources(reader, scope)
         times = ({name: f"{row[name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("observed_at", "expires_at")} for row in rows)
         print_rows([row | more for row, more in zip(rows, times, strict=True)], _SOURCES, output)
         if not rows:
@@ -144,6 +144,7 @@ def forget(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Take back what was taken in under a name, or all of a holder."""
+    from app.db.writing import write_session
     from app.services.observations import forget_observations, list_observation_sources
 
     if (source is None) is not everything:

@@ -138,18 +138,16 @@ def sort_keys() -> Sequence[str]:
 
 def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
     def read() -> Sequence[str]:
-        from sqlalchemy import select
-        from sqlalchemy.exc import SQLAlchemyError
-
-        from app.catalog.models import Size
-        from app.db.engines import make_engine, read_session
+        from app.db.databases import open_database
+        from app.db.errors import DatabaseError
+        from app.db.statements import BoundStatement, Statement
         from app.settings import Settings
 
-        names = Size.metadata.tables[table].c[column]
+        names = Statement(f"select {column} from {table} order by {column}")
         try:
-            with read_session(make_engine(Settings().database_url, pooled=False)) as session:
-                return tuple(session.execute(select(names).order_by(names)).scalars())
-        except (SQLAlchemyError, ImportError, ValueError):  # a message would end up in the line being completed
+            with open_database(Settings().database_url, pool_size=0).connect() as reader:
+                return tuple(name for (name,) in reader.fetch(BoundStatement(names)))
+        except (DatabaseError, ImportError, ValueError):  # a message would end up in the line being completed
             return ()
 
     return read

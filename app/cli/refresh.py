@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.catalog.column_types import USD_DECIMALS
+from app.catalog.money import USD_DECIMALS
 from app.catalog.readings import no_progress
 from app.catalog.store.revisions import save_feed_run
 from app.cli import context
@@ -22,7 +22,8 @@ from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports
 from app.cli.options import Command, Group
 from app.cli.output import EXIT_BAD_DATA, get_console, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
-from app.db.writing import WriterBusy, check_schema, write_session
+from app.db.errors import WriterBusy
+from app.db.writing import check_schema, write_session
 from app.errors import BadData, BadQuery, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest

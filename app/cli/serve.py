@@ -47,7 +47,7 @@ def serve(
 
     settings = context.settings()
     limits = _limits(settings)
-    context.engine()  # refuses a URL of no database, which each worker would die of
+    context.database()  # refuses a URL of no database, which each worker would die of
     chosen_host, chosen_port = host or settings.host, settings.port if port is None else port
     # What is named in an error is where the value came from.
     sources = {name: f"VMSIZES_{name}".upper() for name in settings.model_fields_set}
@@ -83,16 +83,18 @@ def serve(
 
 def _is_first_start(settings: Settings) -> bool:
     """Check whether the default database has no catalog yet; at any other URL that may be a mistake in the URL."""
-    from app.catalog.queries.snapshot import current_revision
-    from app.db.engines import read_session
-    from app.ingest.run import has_catalog
+    from app.catalog.revisions import current_revision
+    from app.db.errors import MISSING, DatabaseError, has_no_tables
 
     if "database_url" in settings.model_fields_set:
         return False
-    if not has_catalog(context.engine()):
-        return True
-    with read_session(context.engine()) as session:
-        return not current_revision(session)
+    try:
+        with context.database().connect() as reader:
+            return not current_revision(reader)
+    except DatabaseError as error:
+        if MISSING in str(error) or has_no_tables(error):
+            return True
+        raise
 
 
 def _run_to_end(target: Callable[[], None]) -> None:

@@ -16,13 +16,9 @@ from typing import Annotated, Any, NamedTuple
 from urllib.request import urlopen
 
 import typer
-from sqlalchemy import desc, func, select
-from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Revision
 from app.catalog.queries.freshness import load_feed_refreshes, load_freshness
+from app.catalog.revisions import latest_revision
 from app.cli import context
 from app.cli.options import Command, Group
 from app.cli.output import (
@@ -37,8 +33,9 @@ from app.cli.output import (
     print_text,
     with_output_options,
 )
-from app.db.engines import read_session, shown_url
-from app.db.writing import newer_schema_text, newest_revision, schema_revision
+from app.db.errors import DatabaseError
+from app.db.schema import newer_schema_text, newest_revision, schema_revision
+from app.db.statements import BoundStatement, DriverReader, Statement
 from app.errors import BadData, BadQuery, VmsizesError
 from app.mcp.catalog import is_installed, require_sdk
 from app.server.sockets import bind
@@ -81,7 +78,7 @@ def _examine() -> Iterator[Finding]:
     """Yield a finding for each check; what cannot be checked without a database or catalog is left out."""
     try:
         settings = context.settings()
-        context.engine()  # refuses a URL of no database
+        context.database()  # refuses a URL of no database
         _check_settings(settings)
     except VmsizesError as error:
         todo = "correct the setting, in the environment or in .env"
@@ -89,10 +86,10 @@ def _examine() -> Iterator[Finding]:
         return
     yield Finding("settings", "ok", "all settings can be read")
     try:
-        with read_session(context.engine()) as session:
-            yield _examine_file(session)
-            yield from _examine_catalog(session)
-    except (VmsizesError, DBAPIError) as error:
+        with context.database().connect() as reader:
+            yield _examine_file(reader)
+            yield from _examine_catalog(reader)
+    except (VmsizesError, DatabaseError) as error:
         detail, _, todo = (context.error_message(error) or str(error)).removesuffix(".").partition("; ")
         yield Finding("database", "error", detail, todo or "start the database, or correct VMSIZES_DATABASE_URL")
     for name, folder in (("temporary files", Path(gettempdir())), ("fetched pages", context.feeds_folder())):
@@ -103,12 +100,15 @@ def _examine() -> Iterator[Finding]:
         yield Finding("agents", "warning", "the SDK of MCP is not installed", todo)
 
 
-def _examine_file(session: Session) -> Finding:
+_QUICK_CHECK = Statement("pragma quick_check(1)")
+_SERVER_TIME = Statement("select clock_timestamp()")
+
+
+def _examine_file(reader: DriverReader) -> Finding:
     """Check that the database can be read; on SQLite also run `quick_check`, which finds a damaged file."""
-    shown, connection = shown_url(context.engine().url), session.connection()
-    fault = "ok"
-    if connection.dialect.name == "sqlite":
-        fault = connection.exec_driver_sql("pragma quick_check(1)").scalar_one()
+    shown, fault = context.database().shown_url, "ok"
+    if reader.kind == "sqlite":
+        fault = reader.fetch(BoundStatement(_QUICK_CHECK))[0][0]
     if fault != "ok":
         todo = "restore a copy, or move the file away and run `vmsizes migrate`, then `vmsizes ingest seeds`"
         return Finding("database", "error", f"{shown} is damaged: {fault.splitlines()[-1]}", todo)
@@ -128,8 +128,8 @@ def _check_settings(settings: Settings) -> None:
     parse_clouds(settings.clouds, settings.seeds)
 
 
-def _examine_catalog(session: Session) -> Iterator[Finding]:
-    schema, newest = schema_revision(session), newest_revision()
+def _examine_catalog(reader: DriverReader) -> Iterator[Finding]:
+    schema, newest = schema_revision(reader), newest_revision()
     if schema > newest:
         todo = "install the version that migrated it, or a later one; this one serves, but writes nothing"
         yield Finding("schema", "warning", newer_schema_text(schema), todo)
@@ -138,16 +138,15 @@ def _examine_catalog(session: Session) -> Iterator[Finding]:
         return
     else:
         yield Finding("schema", "ok", schema)
-    newest_first = desc(table_of(Revision).c.number)
-    revision = session.execute(select(table_of(Revision)).order_by(newest_first).limit(1)).first()
+    revision = latest_revision(reader)
     if revision is None:
         yield Finding("catalog", "error", "it is empty", "vmsizes ingest seeds")
         return
-    yield Finding("catalog", "ok", f"revision {revision.number} of {_at(revision.created_at)}")
+    yield Finding("catalog", "ok", f"revision {revision['number']} of {_at(revision['created_at'])}")
     here = there = context.now()
-    if session.connection().dialect.name == "postgresql":  # SQLite has the clock of this machine
-        there = session.execute(select(func.clock_timestamp())).scalar_one()
-    if revision.created_at > here + _CLOCK_TOLERANCE:
+    if reader.kind == "postgresql":  # SQLite has the clock of this machine
+        there = reader.fetch(BoundStatement(_SERVER_TIME))[0][0]
+    if revision["created_at"] > here + _CLOCK_TOLERANCE:
         detail = f"{_at(here)} is before the newest revision of the catalog"
         yield Finding("clock", "error", detail, "set the clock of this machine, or of the one that ingests, by NTP")
     elif abs(there - here) > _CLOCK_TOLERANCE:
@@ -155,22 +154,22 @@ def _examine_catalog(session: Session) -> Iterator[Finding]:
         yield Finding("clock", "warning", detail, "set both clocks by NTP")
     else:
         yield Finding("clock", "ok", _at(here))
-    yield from _examine_age(session)
+    yield from _examine_age(reader)
 
 
 def _at(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _examine_age(session: Session) -> Iterator[Finding]:
+def _examine_age(reader: DriverReader) -> Iterator[Finding]:
     """Yield how old prices and rates are, and the feeds that failed or are overdue."""
     days = context.settings().stale_after_days
-    freshness = load_freshness(session, context.today())
+    freshness = load_freshness(reader, context.today())
     ages = {"prices": freshness.newest_prices_as_of, "exchange rates": freshness.newest_exchange_rates_as_of}
     detail = ", ".join(f"{name} of {day or 'no day'}" for name, day in ages.items())
     stale = freshness.is_stale(days)
     yield Finding("age", "warning" if stale else "ok", detail, "vmsizes refresh" if stale else None)
-    for feed in load_feed_refreshes(session):
+    for feed in load_feed_refreshes(reader):
         overdue = context.now() - feed.ended_at > timedelta(days=days)
         seen = f"last run {_at(feed.ended_at)}" + (", which failed" if feed.has_failed else "")
         todo = f"vmsizes refresh {feed.feed}{_to_give(feed.feed)}" if feed.has_failed or overdue else None
@@ -240,7 +239,7 @@ def mcp(ctx: typer.Context) -> None:
     require_sdk()
     from app.mcp.server import serve
 
-    serve(context.engine(), context.today)
+    serve(context.database(), context.today)
 
 
 @mcp_app.command(cls=Command)
@@ -272,11 +271,8 @@ def install(
 
 def _server() -> dict[str, Any]:
     """Return how a host starts the tools: this program, on the database that it uses now, wherever it is started."""
-    url = context.engine().url
-    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
-        url = url.set(database=str(Path(url.database).absolute()))
     command, *arguments = _program()
-    environment = {"VMSIZES_DATABASE_URL": url.render_as_string(hide_password=False)}
+    environment = {"VMSIZES_DATABASE_URL": context.database().url}
     return {"command": command, "args": [*arguments, "mcp"], "env": environment}
 
 

@@ -83,8 +83,8 @@ def add(
     if secret_file is not None:
         written = sys.stdin.read() if str(secret_file) == "-" else secret_file.read_text(encoding="utf-8")
         secret = check_secret(written, str(secret_file))
-    with context.session() as session:
-        snapshot = load_snapshot(session)
+    with context.reader() as reader:
+        snapshot = load_snapshot(reader)
     allowed = AllowedTargets.parse(context.settings().webhook_allowed_networks)
     with write_session(_writer()) as session:
         webhook = add_webhook(

@@ -11,16 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Event, Lock, Thread
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
-
-from sqlalchemy import Connection, CursorResult, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlmodel import Session
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from app.cancellation import cancelled_by
-from app.db import functions
-from app.db.engines import DatabaseFile, FileVersion, is_damaged
-from app.db.statements import BoundStatement, DriverReader, Row, Rows, TakesLong, convert_rows
+from app.db.databases import Database
+from app.db.errors import DatabaseError, is_damaged
+from app.db.sqlite import SqliteDatabase, SqliteReader
+from app.db.statements import BoundStatement, DriverReader, QueueFull, Rows, TakesLong, convert_rows
 from app.telemetry import tracing
 
 P = ParamSpec("P")
@@ -28,15 +25,11 @@ T = TypeVar("T")
 
 MAX_READERS = 4
 """How many questions run in threads at once. With those of computing and of tools for agents these are fewer than the
-pool's connections (`app.db.engines`): a running question never waits for a connection, and one that waits for a thread
+connections of a pool (`app.db.databases`): a running question never waits for one, and one that waits for a thread
 holds nothing."""
 
 MAX_WAITING = 256
 """How many queries may wait for threads: with the slowest ones each would wait minutes, and its client is gone."""
-
-
-class QueueFull(Exception):
-    """Too many queries wait for a thread."""
 
 
 class Guard(Protocol):
@@ -89,7 +82,7 @@ class Interruptible:
                 self._driver.interrupt()
 
 
-class SessionThreads:
+class ReadingThreads:
     """Runs functions that read, each in one thread on a connection of its own; `unfinished` run or wait.
 
     A function whose connection breaks is called once more, on a new connection. One that `guard` gives up goes on in
@@ -98,30 +91,27 @@ class SessionThreads:
 
     def __init__(
         self,
-        engine: Engine,
+        database: Database,
         max_threads: int = MAX_READERS,
         *,
         name: str = "reading",
         guard: Guard = wait_for_ever,
     ) -> None:
         self.name, self.max_threads, self.unfinished = name, max_threads, 0
-        self._engine, self._most, self._guard = engine, max_threads + MAX_WAITING, guard
+        self._database, self._most, self._guard = database, max_threads + MAX_WAITING, guard
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix=name)
 
-    async def run(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session as soon as a thread is free; return or raise what it does.
+    async def run(self, work: Callable[Concatenate[DriverReader, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Call a function with a reader as soon as a thread is free; return or raise what it does.
 
         Raises QueueFull at once where MAX_WAITING others wait already. The work of a cancelled call is interrupted.
         """
-        return await self.read(lambda reader: work(reader.session, *args, **more))
-
-    async def read(self, work: Callable[[DriverReader], T]) -> T:
-        """Call a function that reads by the driver, otherwise as `run` does."""
         job = Interruptible()
-        return await self._wait(job, partial(self._with_connection, job, work), self._guard)
+        reading = partial(self._with_connection, job, lambda reader: work(reader, *args, **more))
+        return await self._wait(job, reading, self._guard)
 
     async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function without a session, otherwise as `run` does."""
+        """Call a function without a reader, otherwise as `run` does."""
         return await self._wait(Interruptible(), partial(work, *args, **more), wait_for_ever)
 
     async def _wait(self, job: Interruptible, work: Callable[[], T], guard: Guard) -> T:
@@ -148,15 +138,13 @@ class SessionThreads:
 
     def _with_connection(self, job: Interruptible, work: Callable[[DriverReader], T], *, again: bool = True) -> T:
         try:
-            with tracing.span(self.name), self._engine.connect() as connection:
-                reader = DriverReader(connection)
-                with job.running(reader.driver):
-                    return work(reader)
-        except DBAPIError as error:
+            with tracing.span(self.name), self._database.connect() as reader, job.running(reader.driver):
+                return work(reader)
+        except DatabaseError as error:
             if again and error.connection_invalidated:
                 return self._with_connection(job, work, again=False)
             if is_damaged(error):
-                self._engine.dispose()  # a connection keeps pages of the file, which may be damaged
+                self._database.dispose()  # a connection keeps pages of the file, which may be damaged
             raise
 
 
@@ -167,61 +155,45 @@ class LoopConnection:
     is `small_catalog`, or a long one in any case.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self.small_catalog = False
-        self._engine = engine
-        self._file = DatabaseFile.of(engine.url)
-        self._opened_connection: sqlite3.Connection | None = None
-        self._opened: FileVersion | None = None
+        self._database = database.of_event_loop()
+        self._reader: SqliteReader | None = None
         self._check_at = 0.0
 
     @property
     def is_open(self) -> bool:
         """Whether there is a connection."""
-        return self._opened_connection is not None
+        return any(self._database.connections)
 
     def fetch(self, bound: BoundStatement) -> Rows:
         """Return the rows of a statement; raises TakesLong."""
         if not (bound.statement.short or self.small_catalog):
             raise TakesLong
-        compiled = bound.statement.compiled_for("sqlite")
-        parameters = {**compiled.constants, **bound.parameters}
         try:
-            with tracing.statement_span("sqlite", compiled.sql):
-                rows = self._connection().execute(compiled.sql, parameters).fetchall()
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", None) in _LOCKED:
+            return self._connected().fetch(bound)
+        except DatabaseError as error:
+            if getattr(error.orig, "sqlite_errorcode", None) in _LOCKED:
                 raise TakesLong from None
             self.close()  # a connection keeps pages of the file, which may be damaged
-            raise OperationalError(compiled.sql, None, error) from error
-        return convert_rows(rows, compiled)
+            raise
 
     def close(self) -> None:
         """Close the connection; the next statement opens a new one."""
-        if self._opened_connection is not None:
-            self._opened_connection.close()
-            self._opened_connection = None
+        self._give_back()
+        self._database.dispose()
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connected(self) -> SqliteReader:
         now = time.monotonic()
-        if self._opened_connection is not None and now < self._check_at:
-            return self._opened_connection
-        current = self._file.check() if self._file is not None else None
-        if current is not None and self._opened is not None and self._opened.is_replaced_by(current):
-            self.close()
-        if self._opened_connection is None:
-            self._opened_connection, self._opened = self._connect(), current
-        self._check_at = now + FILE_CHECK_SECONDS
-        return self._opened_connection
+        if self._reader is None or now >= self._check_at:
+            self._give_back()
+            self._reader, self._check_at = self._database.connect(), now + FILE_CHECK_SECONDS
+        return self._reader
 
-    def _connect(self) -> sqlite3.Connection:
-        args, kwargs = self._engine.dialect.create_connect_args(self._engine.url)
-        options = {"check_same_thread": False, "isolation_level": None, "cached_statements": 128}
-        connection = cast("sqlite3.Connection", self._engine.dialect.connect(*args, **{**kwargs, **options}))
-        functions.register(connection)
-        for pragma in ("busy_timeout = 0", "query_only = on"):
-            connection.execute(f"pragma {pragma}")
-        return connection
+    def _give_back(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
 
 FILE_CHECK_SECONDS = 0.05
@@ -242,16 +214,16 @@ class StreamStopped(Exception):
 class Stream:
     """The rows of one statement; may be stopped at any time, also from another thread.
 
-    Until its end it holds a connection, so the engine should have no pool, and is a member of `running`.
+    Until its end it holds a connection, so the database should have no pool, and is a member of `running`.
     """
 
-    def __init__(self, engine: Engine, bound: BoundStatement, running: set["Stream"] | None = None) -> None:
-        self._engine, self._bound = engine, bound
-        self._compiled = bound.statement.compiled_for(engine.dialect.name)
+    def __init__(self, database: Database, bound: BoundStatement, running: set["Stream"] | None = None) -> None:
+        self._database, self._bound = database, bound
+        self._compiled = bound.statement.compiled_for(database.kind)
         self._running = running if running is not None else set()
         self._running.add(self)
-        self._connection: Connection | None = None
-        self._cursor: CursorResult[Row] | None = None
+        self._reader: DriverReader | None = None
+        self._cursor: Any = None
         self._job, self._fetching, self._stopped, self._ended = Interruptible(), Lock(), False, False
 
     def fetch_block(self) -> Rows:
@@ -282,11 +254,12 @@ class Stream:
             self._job.interrupt()
             return
         try:
-            if self._cursor is not None:
-                self._cursor.close()
-            if self._connection is not None:
-                self._connection.close()
-            self._cursor = self._connection = None
+            if self._reader is not None:
+                if self._cursor is not None:
+                    with suppress(self._reader.error_type):  # of a server that is gone
+                        self._cursor.close()
+                self._reader.close()
+            self._cursor = self._reader = None
             self._running.discard(self)
         finally:
             self._fetching.release()
@@ -296,22 +269,16 @@ class Stream:
             return []
         if self._stopped:
             raise StreamStopped
-        if self._connection is None:
-            self._connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=BLOCK_ROWS)
-        with self._job.running(self._connection.connection.driver_connection):
-            if self._cursor is None:
-                parameters = {**self._compiled.constants, **self._bound.parameters}
-                self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
-            rows = self._fetch_many(self._cursor)
-        self._ended = not rows
-        return rows
-
-    def _fetch_many(self, cursor: CursorResult[Row]) -> Rows:
-        if self._engine.dialect.name != "sqlite":
-            return [tuple(row) for row in cursor.fetchmany(BLOCK_ROWS)]
+        if self._reader is None:
+            self._reader = self._database.connect()
         try:
-            # From the driver itself, which takes half the time: SQLAlchemy buffers no rows of SQLite.
-            rows: Rows = cursor.cursor.fetchmany(BLOCK_ROWS)
-        except sqlite3.DatabaseError as error:
-            raise OperationalError(self._compiled.sql, None, error) from error
+            with self._job.running(self._reader.driver):
+                if self._cursor is None:
+                    self._cursor = self._reader.open_cursor()
+                    self._cursor.execute(self._compiled.sql, self._bound.parameters)
+                    self._compiled.describe(self._cursor.description)
+                rows: Rows = self._cursor.fetchmany(BLOCK_ROWS)
+        except self._reader.error_type as error:
+            raise self._reader.to_error(error, self._compiled.sql) from error
+        self._ended = not rows
         return rows

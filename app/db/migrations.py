@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
-from app.db.writing import MIGRATIONS, OnWait, begin_writing, refuse_newer
+from app.db.schema import MIGRATIONS, refuse_newer
+from app.db.writing import OnWait, begin_writing
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -1,21 +1,37 @@
-"""Statements that are compiled once and run on the database driver.
+"""Statements that are written once as SQL and run on the database driver.
 
-SQLAlchemy takes longer to build a statement than the database to run it, so frequent statements are built once per
-set of build arguments.
+Reading needs no SQLAlchemy: to import it takes longer than most commands, and to build a statement with it longer than
+the database to run it.
 """
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial, wraps
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import lru_cache, wraps
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+)
 
-from sqlalchemy import Connection, Dialect, Select, make_url
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
-from sqlalchemy.types import TypeDecorator
-from sqlmodel import Session as ModelSession
-
+from app.db.dialects import DIALECTS, Dialect
+from app.db.errors import DatabaseError
 from app.telemetry import tracing
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
@@ -26,61 +42,92 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledStatement:
-    """SQL for one driver with named parameters; `constants` are the values of those that are part of the statement."""
-
-    sql: str
-    constants: Mapping[str, Any]
-    converters: tuple[tuple[int, Converter], ...]
+ColumnKind = Literal["day", "flag", "time", "usd", "json"]
+"""Types of columns that a driver returns as another type: a `usd` is an exact amount, and a `time` is in UTC."""
 
 
 class Statement:
-    """A query with named parameters; `short` if its cost does not grow with the catalog.
+    """A query as SQL with named parameters; `short` if its cost does not grow with the catalog.
 
-    It is built to be compiled, and not kept: the text takes kilobytes, SQLAlchemy's objects about 100 KB.
+    `sql` is its text, or writes it for a dialect. `kinds` are those of columns by name; of the others values stay as
+    the driver returns them.
     """
 
-    def __init__(self, build: Callable[[], Select[Any]], *, short: bool = False) -> None:
-        self._build, self.short = build, short
+    def __init__(
+        self,
+        sql: str | Callable[[Dialect], str],
+        *,
+        kinds: Mapping[str, ColumnKind] = MappingProxyType({}),
+        short: bool = False,
+    ) -> None:
+        self._sql, self._kinds, self.short = sql, kinds, short
         self._compiled: dict[str, CompiledStatement] = {}
 
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
-        """The names of its columns."""
-        return tuple(self._build().selected_columns.keys())
+        """The names of its columns, which are known once it ran."""
+        return next((compiled.names for compiled in self._compiled.values() if compiled.names), ())
 
-    def compiled_for(self, kind: str) -> CompiledStatement:
-        """Return the statement for a database dialect, compiling it on first use."""
+    def compiled_for(self, kind: str) -> "CompiledStatement":
+        """Return the statement for a kind of database, writing it on first use."""
         compiled = self._compiled.get(kind)
         if compiled is None:
-            query, dialect = self._build(), _dialect(kind)
-            self.names = tuple(query.selected_columns.keys())
-            text = query.compile(dialect=dialect)
-            converters: list[tuple[int, Converter]] = []
-            for index, column in enumerate(query.selected_columns):
-                convert: Converter | None = None
-                if kind == "sqlite":
-                    convert = column.type.dialect_impl(dialect).result_processor(dialect, None)
-                elif isinstance(column.type, TypeDecorator):  # psycopg converts all but our own types
-                    convert = partial(column.type.process_result_value, dialect=dialect)
-                if convert is not None:
-                    converters.append((index, convert))
-            constants = {name: bind.value for bind, name in text.bind_names.items() if bind.value is not None}
-            compiled = self._compiled[kind] = CompiledStatement(str(text), constants, tuple(converters))
+            dialect = DIALECTS[kind]
+            sql = self._sql if isinstance(self._sql, str) else self._sql(dialect)
+            new = CompiledStatement(dialect.parameter_style(sql), self._kinds, _CONVERTERS[kind])
+            compiled = self._compiled.setdefault(kind, new)  # one for all threads: running it tells its columns
         return compiled
 
 
-def cached_statement(
-    max_size: int, *, short: bool = False
-) -> Callable[[Callable[P, Select[Any]]], Callable[P, Statement]]:
-    """Have a function that builds a query return its statement, cached by its arguments, least recently used out."""
+class CompiledStatement:
+    """SQL for one driver; `names` are those of its columns, which are known once it ran."""
 
-    def decorate(build: Callable[P, Select[Any]]) -> Callable[P, Statement]:
+    def __init__(self, sql: str, kinds: Mapping[str, ColumnKind], converters: Mapping[ColumnKind, Converter]) -> None:
+        self.sql, self._kinds, self._converters = sql, kinds, converters
+        self.names: tuple[str, ...] = ()
+        self.converters: tuple[tuple[int, Converter], ...] = ()
+
+    def describe(self, description: Any) -> None:
+        """Take the names of columns from a cursor that has executed it."""
+        if not self.names:
+            names = tuple(column[0] for column in description or ())
+            kinds = ((index, self._kinds.get(name)) for index, name in enumerate(names))
+            self.converters = tuple(
+                (index, self._converters[kind]) for index, kind in kinds if kind and kind in self._converters
+            )
+            self.names = names
+
+
+def _or_none(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+_CONVERTERS: Mapping[str, Mapping[ColumnKind, Converter]] = {
+    "sqlite": {
+        "day": _or_none(date.fromisoformat),
+        "flag": _or_none(bool),
+        "time": _or_none(lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC)),
+        "usd": _or_none(lambda amount: Decimal(repr(amount))),
+        "json": _or_none(json.loads),
+    },
+    "postgresql": {
+        "time": _or_none(lambda time: time.astimezone(UTC)),
+        "usd": _or_none(lambda amount: Decimal(str(amount)).normalize()),
+    },
+}
+"""How values of a driver become those of a kind, where they are not already."""
+
+
+def cached_statement(
+    max_size: int, *, kinds: Mapping[str, ColumnKind] = MappingProxyType({}), short: bool = False
+) -> Callable[[Callable[Concatenate[Dialect, P], str]], Callable[P, Statement]]:
+    """Have a function that writes a query return its statement, cached by its arguments, least recently used out."""
+
+    def decorate(build: Callable[Concatenate[Dialect, P], str]) -> Callable[P, Statement]:
         @lru_cache(maxsize=max_size)
         @wraps(build)
         def kept(*args: P.args, **more: P.kwargs) -> Statement:
-            return Statement(partial(build, *args, **more), short=short)
+            return Statement(lambda dialect: build(dialect, *args, **more), kinds=kinds, short=short)
 
         return cast("Callable[P, Statement]", kept)
 
@@ -92,11 +139,15 @@ class BoundStatement:
     """A statement with its parameters: strings, numbers, and dates as ISO strings, which every driver accepts."""
 
     statement: Statement
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TakesLong(Exception):
     """A statement is not for an event loop: it may take long, or would wait for a lock of the file."""
+
+
+class QueueFull(Exception):
+    """Too many queries wait for a thread."""
 
 
 class RowReader(Protocol):
@@ -106,60 +157,62 @@ class RowReader(Protocol):
         """Return the rows of a statement, their values converted to the types of its columns."""
 
 
-class DriverReader:
-    """Runs statements on a connection by its driver, in a fifth of the time that a session of SQLAlchemy takes.
+class DriverReader(ABC):
+    """Runs statements on a connection by its driver; gives it back at the end of a `with` block."""
 
-    `session` reads on the same connection, for what is asked of tables by SQLAlchemy.
-    """
+    kind: ClassVar[Literal["sqlite", "postgresql"]]
+    error_type: ClassVar[type[Exception]]
+    """Of all errors of the driver."""
+    driver: Any
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.driver: Any = connection.connection.driver_connection
+    def __enter__(self) -> Self:
+        return self
 
-    @cached_property
-    def session(self) -> ModelSession:
-        """Return a session on the connection, which ends with it."""
-        return ModelSession(bind=self._connection)
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connection back."""
+
+    def open_cursor(self) -> Any:
+        """Return a cursor of the driver that has the rows of a statement as they are fetched."""
+        return self.driver.cursor()
+
+    def to_error(self, error: Exception, sql: str) -> DatabaseError:
+        """Return what is raised for an error of the driver, and give up the connection where it is broken."""
+        return DatabaseError(error, sql)
 
     def fetch(self, bound: BoundStatement) -> Rows:
-        """Return the rows of a statement; raises OperationalError, and gives up a connection that is broken."""
-        dialect = self._connection.dialect
-        compiled = bound.statement.compiled_for(dialect.name)
+        """Return the rows of a statement; raises DatabaseError."""
+        compiled = bound.statement.compiled_for(self.kind)
         try:
-            with tracing.statement_span(dialect.name, compiled.sql):
-                rows = self.driver.execute(compiled.sql, {**compiled.constants, **bound.parameters}).fetchall()
-        except dialect.loaded_dbapi.Error as error:
-            is_lost = dialect.is_disconnect(error, self.driver, None) or has_outdated_plan(error)
-            if is_lost:
-                self._connection.invalidate(error)
-            raise OperationalError(compiled.sql, None, error, connection_invalidated=is_lost) from error
+            with tracing.statement_span(self.kind, compiled.sql):
+                cursor = self.driver.execute(compiled.sql, bound.parameters)
+                compiled.describe(cursor.description)
+                rows = cursor.fetchall()
+        except self.error_type as error:
+            raise self.to_error(error, compiled.sql) from error
         return convert_rows(rows, compiled)
 
 
-Reader = Session | RowReader
-"""What questions read the database by."""
+Reader = Union["Session", RowReader]
+"""What reads the database: on a connection of its own, or in a session that writes."""
 
 
 def fetch(reader: Reader, bound: BoundStatement) -> Rows:
-    """Return the rows of a statement in a session, or on the connection of an event loop."""
-    if not isinstance(reader, Session):
+    """Return the rows of a statement."""
+    if hasattr(reader, "fetch"):
         return reader.fetch(bound)
     connection = reader.connection()
     compiled = bound.statement.compiled_for(connection.dialect.name)
-    with connection.exec_driver_sql(compiled.sql, {**compiled.constants, **bound.parameters}) as result:
+    with connection.exec_driver_sql(compiled.sql, bound.parameters) as result:
         try:
+            compiled.describe(result.cursor.description)
             rows = result.cursor.fetchall()  # the driver's own tuples take a third of the time of SQLAlchemy's rows
         except connection.dialect.loaded_dbapi.Error as error:  # SQLite reads its file here
-            raise OperationalError(compiled.sql, None, error) from error
+            raise DatabaseError(error, compiled.sql) from error
     return convert_rows(rows, compiled)
-
-
-def has_outdated_plan(error: BaseException) -> bool:
-    """Check whether an error means that PostgreSQL has prepared a statement for other column types.
-
-    A migration that changes the type of a column leaves such statements in every open connection.
-    """
-    return "cached plan must not change result type" in str(error)
 
 
 def pad_keys(keys: Sequence[str]) -> list[str]:
@@ -183,10 +236,3 @@ def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
             values[index] = convert(values[index])
         converted.append(tuple(values))
     return converted
-
-
-@cache
-def _dialect(kind: str) -> Dialect:
-    if kind == "sqlite":
-        return make_url("sqlite://").get_dialect()(paramstyle="named")  # type: ignore[call-arg]  # every one has it
-    return make_url("postgresql+psycopg://").get_dialect()()

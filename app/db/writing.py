@@ -6,29 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
-from app import shipped_folder
+from app.db.errors import WriterBusy
+from app.db.schema import refuse_newer, refuse_older, schema_revision
 
 WAIT_SECONDS = 300.0
 """How long a writer waits for another one by default: longer than an ingest of all seeds takes."""
-
-
-MIGRATIONS = shipped_folder("migrations")
-
-
-class NewerSchema(Exception):
-    """A newer version of the program has migrated the database further than this one knows."""
-
-
-class OlderSchema(Exception):
-    """The database is not migrated to the schema of this program yet; says what to do."""
-
-
-class WriterBusy(Exception):
-    """Another process writes to the database, and has not ended in time."""
 
 
 OnWait = Callable[[float], None]
@@ -53,35 +39,6 @@ def waiting_text(seconds: float) -> str:
 def set_wait(engine: Engine, seconds: float) -> None:
     """Set how long the writers of an engine wait for another one, instead of WAIT_SECONDS."""
     engine.update_execution_options(**{_OPTION: seconds})
-
-
-def schema_revision(session: Session) -> str:
-    """Return the database's revision, `0000` after `alembic downgrade base`; does not load Alembic."""
-    return str(session.execute(text("select version_num from alembic_version")).scalar() or "0000")
-
-
-def newer_schema_text(revision: str) -> str:
-    """Return what a schema that this program does not know means."""
-    return f"The database has schema {revision}; this version knows up to {newest_revision()}."
-
-
-@cache
-def newest_revision() -> str:
-    """Return the newest revision of this program; file names start with the revision."""
-    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("[0-9]*.py"))
-
-
-def refuse_newer(revision: str | None) -> None:
-    """Raise NewerSchema for a revision that this program does not know: what that added would not be written."""
-    if revision is not None and revision > newest_revision():
-        raise NewerSchema(newer_schema_text(revision))
-
-
-def refuse_older(revision: str) -> None:
-    """Raise OlderSchema for a revision before that of this program, which would not find what it asks for."""
-    if revision < newest_revision():
-        needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
-        raise OlderSchema(f"The database has the schema {revision}, {needed}")
 
 
 def check_schema(engine: Engine) -> None:

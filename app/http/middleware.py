@@ -16,9 +16,9 @@ from time import perf_counter
 
 import orjson
 from fastapi import FastAPI
-from sqlalchemy.exc import DBAPIError
 from starlette.types import Message, Receive
 
+from app.db.errors import DatabaseError
 from app.errors import Busy, VmsizesError
 from app.http.cache import (
     ETAG_KEY,
@@ -430,7 +430,7 @@ class CacheMiddleware:
         if endpoint.fast_path is not None:
             try:
                 body = (await endpoint.fast_path(canonical.params)).encode()
-            except (VmsizesError, DBAPIError):
+            except (VmsizesError, DatabaseError):
                 pass  # the app reports it
             except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or sends 500
                 _log.exception("fast path failed for %s; falling back to the app", canonical.request.path)

@@ -11,12 +11,12 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.catalog.queries.params import as_given
+from app.db.errors import DatabaseError
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.http.headers import PUBLIC_URL, REQUEST_ID, HeadResponseComplete, allowed_methods
 from app.http.observer import note_problem
@@ -225,7 +225,7 @@ def _preflight_response(request: Request, wanted: str) -> Response:
     return problem_response(request, status_problem(400), detail, headers=headers)
 
 
-async def _handle_database_error(request: Request, error: DBAPIError) -> Response:
+async def _handle_database_error(request: Request, error: DatabaseError) -> Response:
     outage = request.app.state.watcher.explain_outage(error)
     if outage is None:
         _log.error("query failed for %s", _request_label(request), exc_info=error)
@@ -245,7 +245,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
     VmsizesError: _handle_domain_error,
     RequestValidationError: _handle_validation_error,
     HTTPException: _handle_http_exception,
-    DBAPIError: _handle_database_error,
+    DatabaseError: _handle_database_error,
     Exception: _handle_crash,
 }
 """FastAPI exception handlers: every error of the app becomes a problem."""

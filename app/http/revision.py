@@ -12,15 +12,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import date
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session
-
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.catalog.store.revisions import latest_revision
-from app.db.engines import MISSING, driver_message, has_no_tables, lacks_what_was_asked, outage_cause
-from app.db.executors import SessionThreads
-from app.db.writing import OlderSchema, newer_schema_text, newest_revision, refuse_older, schema_revision
+from app.catalog.revisions import latest_revision
+from app.db.databases import Database
+from app.db.errors import (
+    MISSING,
+    DatabaseError,
+    driver_message,
+    has_no_tables,
+    lacks_what_was_asked,
+    outage_cause,
+)
+from app.db.executors import ReadingThreads
+from app.db.schema import OlderSchema, newer_schema_text, newest_revision, refuse_older, schema_revision
+from app.db.statements import DriverReader
 from app.errors import NotReady
 
 _log, _outage_log = logging.getLogger(__name__), logging.getLogger("app.http.outages")
@@ -97,14 +102,14 @@ class RevisionWatcher:
     """Reads the catalog's revision from the database at most twice a second, when requests need it.
 
     While the catalog is unavailable it is tried again without requests. `on_return` is called when the database can be
-    reached again: connections of before may be broken. `confirmed_at` is when the catalog was read last. `engine`
+    reached again: connections of before may be broken. `confirmed_at` is when the catalog was read last. `database`
     should have a connection for it alone: it must tell a server that is gone from one whose connections are all taken.
     """
 
-    def __init__(self, engine: Engine, today: Callable[[], date], version: str) -> None:
+    def __init__(self, database: Database, today: Callable[[], date], version: str) -> None:
         self._today, self._version = today, version
-        self._engine = engine
-        self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
+        self._database = database
+        self._threads = ReadingThreads(database, 1, name="watching")  # long queries may occupy other threads
         self._expires_at = self._began_at = self._heard_at = self.confirmed_at = self._outdated_at = 0.0
         self._reading: asyncio.Task[CatalogState] | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -150,8 +155,8 @@ class RevisionWatcher:
             await asyncio.wait({reading}, timeout=max(0.0, self._began_at + PATIENCE_SECONDS - now))
         self._note_silence()
 
-    async def read(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session in the watcher's thread, where no slow query is waited for."""
+    async def read(self, work: Callable[Concatenate[Any, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Call a function with a reader in the watcher's thread, where no slow query is waited for."""
         return await self.while_reachable(self._threads.run(work, *args, **more))
 
     async def while_reachable(self, answer: Awaitable[T]) -> T:
@@ -190,7 +195,7 @@ class RevisionWatcher:
         finally:
             self._checking = None
 
-    def explain_outage(self, error: DBAPIError) -> str | None:
+    def explain_outage(self, error: DatabaseError) -> str | None:
         """Return why the database cannot be reached, None for any other error; logged once until it answers again."""
         if self._newer_schema and lacks_what_was_asked(error):
             return f"{newer_schema_text(self._newer_schema)} Replace it by the version that migrated the database."
@@ -212,7 +217,7 @@ class RevisionWatcher:
             if pending is not None:
                 pending.cancel()
         self._threads.close()
-        self._engine.dispose()
+        self._database.dispose()
 
     def _begin(self) -> asyncio.Task[CatalogState]:
         """Return the running read, or begin one."""
@@ -261,8 +266,8 @@ class RevisionWatcher:
 
     async def _load(self) -> CatalogState:
         try:
-            state = await self._threads.run(self._load_in_session)
-        except DBAPIError as error:
+            state = await self._threads.run(self._read)
+        except DatabaseError as error:
             outage = self.explain_outage(error)
             if outage is not None:
                 return self._without_catalog(outage, unreachable=outage != NO_TABLES)
@@ -276,8 +281,8 @@ class RevisionWatcher:
             self.outages.note_answer()
         return state
 
-    def _load_in_session(self, session: Session) -> CatalogState:
-        schema = schema_revision(session)
+    def _read(self, reader: DriverReader) -> CatalogState:
+        schema = schema_revision(reader)
         try:
             refuse_older(schema)
         except OlderSchema as error:
@@ -286,12 +291,12 @@ class RevisionWatcher:
         if newer and newer != self._newer_schema:  # once: what this program reads is served as before
             _log.warning("%s It serves what it still finds; replace it soon.", newer_schema_text(newer))
         self._newer_schema = newer
-        revision = latest_revision(session)
+        revision = latest_revision(reader)
         self._heard_at = time.monotonic()
         if revision is None:
             return self._without_catalog("The catalog is empty; run `vmsizes ingest seeds`.")
         generation = f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"
         snapshot = self._known.snapshot
         if snapshot is None or generation != self._known.generation:
-            snapshot = load_snapshot(session)
+            snapshot = load_snapshot(reader)
         return CatalogState(generation, snapshot, revision)

@@ -23,8 +23,9 @@ from typing import Literal, NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import NANO_USD, table_of, to_usd_text
+from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Region, Size, Source
+from app.catalog.money import NANO_USD, to_usd_text
 from app.catalog.names import region_key
 from app.catalog.price_checks import REFUSAL_REASONS, ListedPrice, Refusal, check_prices
 from app.catalog.readings import Reading

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 import ijson  # type: ignore[import-untyped]  # has no type information
 
-from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
+from app.catalog.money import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
 from app.nearest import did_you_mean, nearest

@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
 from app.catalog.readings import Progress, Reading, StatedFact, no_progress
+from app.catalog.revisions import latest_revision
 from app.catalog.store.ingest import IngestSummary, forget_sources, save_reading
-from app.catalog.store.revisions import latest_revision, save_revision
+from app.catalog.store.revisions import save_revision
 from app.db.engines import analyze
 from app.db.writing import waiting_text, write_session
 from app.errors import BadData

@@ -1,4 +1,4 @@
-"""The catalog for tools and resources: sessions in threads, the snapshot of a revision, and how old its prices are."""
+"""The catalog for tools and resources: threads that read it, the snapshot of a revision, the age of its prices."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -6,9 +6,6 @@ from contextlib import suppress
 from datetime import date
 from importlib.util import find_spec
 from typing import Any, TypeVar
-
-from sqlalchemy import Engine
-from sqlmodel import Session
 
 from app.catalog.queries.freshness import load_freshness
 from app.catalog.queries.snapshot import (
@@ -18,16 +15,17 @@ from app.catalog.queries.snapshot import (
     changes_too_fast,
     load_snapshot,
     or_busy,
-    revision_id,
 )
-from app.catalog.store.revisions import latest_revision
-from app.db.executors import Guard, SessionThreads, wait_for_ever
+from app.catalog.revisions import latest_revision, revision_id
+from app.db.databases import Database
+from app.db.executors import Guard, ReadingThreads, wait_for_ever
+from app.db.statements import DriverReader
 from app.errors import CatalogChanged, NotReady
 
 T = TypeVar("T")
 
 MAX_THREADS = 2
-"""With the threads of the API these are as many as the pool has connections (`app.db.engines`)."""
+"""With the threads of the API these are as many as the pool has connections (`app.db.databases`)."""
 
 
 RevisionInfo = Mapping[str, Any]
@@ -35,7 +33,7 @@ RevisionInfo = Mapping[str, Any]
 
 
 class CatalogReader:
-    """Runs work that reads the catalog, each with a session of its own in a thread.
+    """Runs work that reads the catalog, each on a connection of its own in a thread.
 
     `served` returns the snapshot that the API of this process answers from, if it has one: what was asked of it need
     not be asked a second time.
@@ -43,12 +41,12 @@ class CatalogReader:
 
     def __init__(
         self,
-        engine: Engine,
+        database: Database,
         today: Callable[[], date],
         guard: Guard = wait_for_ever,
         served: Callable[[], CatalogSnapshot | None] = lambda: None,
     ) -> None:
-        self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp", guard=guard), today
+        self._threads, self._today = ReadingThreads(database, MAX_THREADS, name="mcp", guard=guard), today
         self._served = served
         self._lock = threading.Lock()
         self._revision: RevisionInfo = {}
@@ -68,14 +66,14 @@ class CatalogReader:
         """Stop the threads."""
         self._threads.close()
 
-    def _work(self, session: Session, work: Callable[[Catalog, RevisionInfo], T]) -> T:
+    def _work(self, reader: DriverReader, work: Callable[[Catalog, RevisionInfo], T]) -> T:
         """Do the work; the current revision and its snapshot are read again only after a change or a new day."""
-        latest, today = latest_revision(session), self._today()
+        latest, today = latest_revision(reader), self._today()
         if latest is None:
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         with self._lock:
             if (self._revision.get("digest"), self._revision.get("day")) != (latest["digest"], today.isoformat()):
-                as_of = load_freshness(session, today).newest_prices_as_of
+                as_of = load_freshness(reader, today).newest_prices_as_of
                 self._revision = {
                     "revision": latest["number"],
                     "digest": latest["digest"],
@@ -85,16 +83,16 @@ class CatalogReader:
                     "prices_age_days": (today - as_of).days if as_of else None,
                 }
             revision = self._revision
-            snapshot = self._snapshot(session, revision_id(latest["number"], latest["digest"]))
-        return Catalog(session, snapshot, today).ask(work, revision)
+            snapshot = self._snapshot(reader, revision_id(latest["number"], latest["digest"]))
+        return Catalog(reader, snapshot, today).ask(work, revision)
 
-    def _snapshot(self, session: Session, revision: str) -> CatalogSnapshot:
+    def _snapshot(self, reader: DriverReader, revision: str) -> CatalogSnapshot:
         served = self._served()
         if served is not None and served.revision == revision:
             self._own = None
             return served
         if self._own is None or self._own.revision != revision:
-            self._own = load_snapshot(session)
+            self._own = load_snapshot(reader)
         return self._own
 
 

@@ -12,13 +12,13 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.databases import Database
 from app.db.executors import Guard, wait_for_ever
 from app.mcp.catalog import CatalogReader, require_sdk
 
@@ -31,14 +31,14 @@ class McpEndpoint:
 
     def __init__(
         self,
-        engine: Engine,
+        database: Database,
         today: Callable[[], date],
         *,
         served: Callable[[], CatalogSnapshot | None],
         public_url: str = "",
         guard: Guard = wait_for_ever,
     ) -> None:
-        self._catalog = CatalogReader(engine, today, guard, served)
+        self._catalog = CatalogReader(database, today, guard, served)
         self._public_host = urlsplit(public_url).hostname
         self._starting: asyncio.Task[Any] | None = None
         self._serving: asyncio.Task[None] | None = None

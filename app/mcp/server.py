@@ -16,13 +16,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
 from app.catalog.queries.params import SizeParams
 from app.catalog.queries.provenance import FactSearch
 from app.catalog.queries.snapshot import Catalog
-from app.catalog.store.revisions import latest_revision
+from app.catalog.revisions import latest_revision
+from app.db.databases import Database
+from app.db.errors import DatabaseError
 from app.errors import NotFound, VmsizesError
 from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.fit_workload import FIT_WORKLOAD
@@ -113,13 +113,13 @@ def make_server(catalog: CatalogReader) -> Server[dict[str, Any]]:
     return server
 
 
-def serve(engine: Engine, today: Callable[[], date]) -> None:
+def serve(database: Database, today: Callable[[], date]) -> None:
     """Serve on standard input and output, for agents that start the program, until the input ends."""
-    anyio.run(_serve, engine, today)
+    anyio.run(_serve, database, today)
 
 
-async def _serve(engine: Engine, today: Callable[[], date]) -> None:
-    catalog = CatalogReader(engine, today)
+async def _serve(database: Database, today: Callable[[], date]) -> None:
+    catalog = CatalogReader(database, today)
     server = make_server(catalog)
     try:
         async with stdio_server() as (received, sent):
@@ -146,7 +146,7 @@ async def _call_tool(
         reply, meta = await catalog.run(call_with_meta)
     except BadArguments as error:
         return _error_result(str(error), error.errors)
-    except (VmsizesError, DBAPIError) as error:
+    except (VmsizesError, DatabaseError) as error:
         return _error_result(_explain(error))
     except Exception:  # noqa: BLE001  # logged with its traceback; the agent is told without it
         _log.exception("tool %s crashed", tool.name)
@@ -161,7 +161,7 @@ async def _call_tool(
 
 
 def _explain(error: Exception) -> str:
-    if isinstance(error, DBAPIError):
+    if isinstance(error, DatabaseError):
         _log.error("a tool's query failed", exc_info=error)
         return "The database does not answer as it should; the log of the service says why."
     return str(error)
@@ -195,7 +195,7 @@ TEMPLATES = (
 def read_resource(uri: str, catalog: Catalog, revision: RevisionInfo) -> str:
     """Return a resource as JSON text; raises NotFound for one that there is not."""
     if uri == "vmsizes://revision":
-        latest = latest_revision(catalog.session)
+        latest = latest_revision(catalog)
         return to_json({**revision, "rows": {} if latest is None else latest["counts"]})
     if uri == "vmsizes://models":
         rows = {row["id"]: row for row in catalog.snapshot.models.values()}
@@ -222,7 +222,7 @@ async def _read_resource(catalog: CatalogReader, uri: str) -> types.ReadResource
         text, revision = await catalog.run(lambda opened, revision: (read_resource(uri, opened, revision), revision))
     except VmsizesError as error:
         raise MCPError(code=types.INVALID_PARAMS, message=str(error), data={"uri": uri}) from None
-    except DBAPIError as error:
+    except DatabaseError as error:
         raise MCPError(code=types.INTERNAL_ERROR, message=_explain(error)) from None
     now = datetime.now(UTC)  # ages and statuses are those of a day
     until_midnight = timedelta(days=1) - timedelta(hours=now.hour, minutes=now.minute, seconds=now.second)

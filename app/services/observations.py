@@ -5,21 +5,20 @@ A list, feed, file or comparison of the catalog has nothing of them, and no figu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, insert, select
-from sqlalchemy.orm import Session
-
-from app.catalog.column_types import table_of
-from app.catalog.models import Size
-from app.catalog.models.observations import Observation
 from app.catalog.names import size_key
 from app.catalog.providers import ProviderId
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.snapshot import Catalog
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement, Reader, fetch, to_dicts
 from app.schemas.catalog import ObservationOut, ObservationsOut
 from app.services.retirements import Names, load_sizes
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
 
 PLACEMENT_SCORE, EVICTION_RATE = "spot_placement_score", "spot_eviction_rate"
 OBTAINABILITY, ESTIMATED_UPTIME = "obtainability", "estimated_uptime"
@@ -72,7 +71,7 @@ class SavedObservations:
 
 
 def save_observations(
-    session: Session,
+    session: "Session",
     catalog: Catalog,
     observations: Sequence[NewObservation],
     *,
@@ -85,6 +84,11 @@ def save_observations(
 
     `hours` is for how long it counts, by default that of each kind.
     """
+    from sqlalchemy import insert
+
+    from app.catalog.column_types import table_of
+    from app.catalog.models.observations import Observation
+
     names = Names.of(catalog, load_sizes(catalog))
     keys = {(entry.provider, entry.size): names.find_key(f"{entry.provider}:{entry.size}") for entry in observations}
     rows = [
@@ -108,8 +112,13 @@ def save_observations(
     )
 
 
-def forget_observations(session: Session, scope: str, source: str | None) -> int:
+def forget_observations(session: "Session", scope: str, source: str | None) -> int:
     """Remove what a holder took in, of one source or of all; return how many observations that were."""
+    from sqlalchemy import delete, func, select
+
+    from app.catalog.column_types import table_of
+    from app.catalog.models.observations import Observation
+
     table = table_of(Observation)
     whose = (table.c.scope == scope, *([table.c.source == source] if source is not None else []))
     count: int = session.execute(select(func.count()).select_from(table).where(*whose)).scalar_one()
@@ -117,36 +126,39 @@ def forget_observations(session: Session, scope: str, source: str | None) -> int
     return count
 
 
-def list_observation_sources(session: Session, scope: str | None) -> list[dict[str, Any]]:
+def list_observation_sources(reader: Reader, scope: str | None) -> list[dict[str, Any]]:
     """Return what was taken in, by holder and source: how many, of when, and until when the last of them counts."""
-    table = table_of(Observation).c
-    query = (
-        select(
-            *(table.scope, table.source, func.count().label("observations")),
-            func.max(table.observed_at).label("observed_at"),
-            func.max(table.expires_at).label("expires_at"),
-        )
-        .group_by(table.scope, table.source)
-        .order_by(table.scope, table.source)
-    )
-    rows = session.execute(query if scope is None else query.where(table.scope == scope)).mappings()
-    return [dict(row) for row in rows]
+    query = BoundStatement(_SOURCES, {"scope": scope})
+    return to_dicts(query, fetch(reader, query))
+
+
+_SOURCES = Statement("""
+        select scope, source, count(*) as observations, max(observed_at) as observed_at, max(expires_at) as expires_at
+        from observation
+        where scope = coalesce(cast(:scope as text), scope)
+        group by scope, source
+        order by scope, source""")
 
 
 def find_observations(catalog: Catalog, name: str, scope: str, now: datetime) -> ObservationsOut:
     """Find what a holder observed of a size and still counts; raises NotFound for the size."""
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
-    size = table_of(Size)
-    full_name = catalog.session.execute(select(size.c.name).where(size.c.key == key)).scalar_one()
-    table = table_of(Observation).c
-    query = (
-        select(table_of(Observation))
-        .where(table.scope == scope, table.size_key == key, table.expires_at > now)
-        .order_by(table.kind, table.region, table.zone, table.observed_at.desc(), table.source, table.position)
-        .limit(MAX_SHOWN)
+    ((full_name,),) = catalog.fetch(BoundStatement(_NAME, {"key": key}))
+    at = f"{now.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"
+    query = BoundStatement(_OBSERVATIONS, {"scope": scope, "key": key, "now": at})
+    return ObservationsOut(size=full_name, items=[_to_out(row, now) for row in to_dicts(query, catalog.fetch(query))])
+
+
+_NAME = Statement("select name from size where key = :key")
+_OBSERVATIONS = Statement(
+    lambda sql: (
+        f"""
+        select kind, value, region, zone, note, source, observed_at from observation
+        where scope = :scope and size_key = :key and expires_at > {sql.time("now")}
+        order by kind, region, zone, observed_at desc, source, position
+        limit {MAX_SHOWN}"""
     )
-    items = [_to_out(dict(row), now) for row in catalog.session.execute(query).mappings()]
-    return ObservationsOut(size=full_name, items=items)
+)
 
 
 def _to_out(row: Mapping[str, Any], now: datetime) -> ObservationOut:

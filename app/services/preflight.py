@@ -10,18 +10,15 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
 
-import orjson
-from sqlalchemy import Select, String, bindparam, select
-
 from app.cancellation import stop_if_cancelled
-from app.catalog.column_types import table_of
-from app.catalog.models import Availability, Offer
 from app.catalog.names import RegionCode, as_written
 from app.catalog.providers import ProviderId
 from app.catalog.queries.lookups import suggest_regions
+from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.queries.snapshot import Catalog
-from app.db.functions import is_listed
-from app.db.statements import BoundStatement, cached_statement
+from app.catalog.statements import cached_statement
+from app.db.dialects import Dialect
+from app.db.statements import BoundStatement
 from app.errors import BadWorkload
 from app.nearest import did_you_mean
 from app.schemas.preflight import PreflightItemOut, PreflightOut, QuotaOut
@@ -410,15 +407,13 @@ def _find_places(catalog: Catalog, keys: Iterable[str]) -> Mapping[str, set[str]
     """Return the regions in which a source lists each size; of one that none lists anywhere those with a price."""
     places: dict[str, set[str]] = {}
     wanted = set(keys)
-    for table in (Availability, Offer):
-        listed = orjson.dumps(sorted(wanted - places.keys())).decode()
-        for key, region in catalog.fetch(BoundStatement(_places_statement(table), {"keys": listed})):
+    for table in ("availability", "offer"):
+        listed = key_parameters(sorted(wanted - places.keys()))
+        for key, region in catalog.fetch(BoundStatement(_places_statement(table), listed)):
             places.setdefault(key, set()).add(region)
     return places
 
 
 @cached_statement(2)
-def _places_statement(model: type[Availability | Offer]) -> Select[Any]:
-    table = table_of(model).c
-    query = select(table.size_key, table.region).distinct()
-    return query.where(is_listed(table.size_key, bindparam("keys", type_=String)))
+def _places_statement(sql: Dialect, table: str) -> str:
+    return f"select distinct size_key, region from {table} where {sql.is_listed('size_key', KEYS)}"

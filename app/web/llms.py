@@ -2,15 +2,14 @@
 
 from html import escape
 
-from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Size
 from app.catalog.queries.snapshot import Catalog
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement
 from app.http.headers import PUBLIC_URL
 from app.web.rendering import path_segment
 
@@ -84,8 +83,10 @@ async def _send_sitemap(request: Request) -> Response:
 
 def find_names(catalog: Catalog) -> list[str]:
     """Return the names of all sizes, which have a page each."""
-    size = table_of(Size).c
-    return list(catalog.session.execute(select(size.name).order_by(size.name)).scalars())
+    return [name for (name,) in catalog.fetch(BoundStatement(_NAMES))]
+
+
+_NAMES = Statement("select name from size order by name")
 
 
 _KEPT = {"cache-control": "public, max-age=300"}

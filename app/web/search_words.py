@@ -11,10 +11,6 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sqlalchemy import select
-
-from app.catalog.column_types import table_of
-from app.catalog.models import Region, Size
 from app.catalog.names import CONTINENTS, model_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
@@ -22,6 +18,8 @@ from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.provenance import find_currencies
 from app.catalog.queries.snapshot import Catalog
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement
 from app.nearest import closest_spellings, starting_with
 from app.web.sizes_view import HOURS
 
@@ -196,9 +194,7 @@ def _letters(name: str) -> str:
 
 def load_vocabulary(catalog: Catalog) -> Vocabulary:
     """Read the vocabulary of the catalog."""
-    session, region, size = catalog.session, table_of(Region).c, table_of(Size).c
-    places = session.execute(select(region.code, region.name, region.place, region.geography, region.country)).all()
-    sizes = session.execute(select(size.name, size.search_text, size.cpu_model, size.cpu_vendor)).all()
+    places, sizes = (catalog.fetch(BoundStatement(statement)) for statement in (_PLACES, _SIZES))
     regions: dict[str, tuple[str, ...]] = {}
     for code, name, place, *_ in places:
         for written in {text.lower() for text in (name, place) if text}:
@@ -216,6 +212,10 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
         sizes={name.lower().removeprefix("standard_"): name for name, *_ in sizes},
         texts="\n".join(text for _, text, *_ in sizes),
     )
+
+
+_PLACES = Statement("select code, name, place, geography, country from region")
+_SIZES = Statement("select name, search_text, cpu_model, cpu_vendor from size")
 
 
 def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:

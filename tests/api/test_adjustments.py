@@ -76,10 +76,10 @@ def priced_url(databases: Databases, few_sizes_template_url: str) -> Iterator[st
 def client(priced_url: str) -> Iterator[httpx.Client]:
     """A client of a service without rules."""
     service = create_asgi_app(Settings(_env_file=None, database_url=priced_url), today=lambda: TODAY)
-    make_read_only(service.app.state.engine)
+    make_read_only(service.app.state.database)
     with server(service) as url, open_client(url) as client:
         yield client
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 
 from app.api import exports
 from app.api.exports import MAX_CONCURRENT
-from app.catalog.column_types import NANO_USD, table_of
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeJson, Source
+from app.catalog.money import NANO_USD
 from app.catalog.store.offers import save_derived
 from app.db.engines import analyze, make_engine
 from app.http.middleware import CacheMiddleware

@@ -148,7 +148,7 @@ def test_the_whole_catalog_with_fifty_regions_reads_all_offers_once(
         asked.clear()
         assert fit(other, LLAMA, constraints={"regions": regions}, limit=500, sort="nodes")["items"]
     assert asked == []  # another order needs nothing that is not kept
-    app.state.engine.dispose()
+    app.state.database.dispose()
 
 
 def test_resources_in_a_body_give_the_options_of_get(client: httpx.Client) -> None:

@@ -27,7 +27,7 @@ def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
     service = create_asgi_app(settings, today=lambda: TODAY)
     with server(service) as url, open_client(url) as client:
         yield client
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 def test_the_instance_of_a_problem_leads_to_what_was_asked_behind_a_prefix(prefixed: httpx.Client) -> None:

@@ -57,7 +57,7 @@ def test_pages_and_problems_are_those_of_the_application(seeded_url: str, client
             else:
                 problems = [each.json() | {"request_id": "", "instance": ""} for each in (ours, theirs)]
                 assert problems[0] == problems[1]
-    app.state.engine.dispose()
+    app.state.database.dispose()
 
 
 @pytest.mark.parametrize("query", ["region=westeurope", "region=westeurope,eastus&purchase=spot", "purchase=spot"])

@@ -53,7 +53,7 @@ def client(databases: Databases, template_url: str) -> Iterator[httpx.Client]:
     ingest(writable(service), reading(facts, regions=REGIONS, prices=rows), now=NOW)
     with server(service) as address, open_client(address) as client:
         yield client
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
     databases.drop(url)
 
 

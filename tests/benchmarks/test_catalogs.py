@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import NANO_USD, table_of
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Revision, Size, SizeJson
+from app.catalog.money import NANO_USD
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.offers import save_derived
 from app.db.engines import make_engine
@@ -124,7 +125,7 @@ def test_the_service_serves_a_synthetic_catalog(catalog_url: str) -> None:
     app = create_app(Settings(_env_file=None, database_url=catalog_url))
     with server(app) as base_url:
         page = get(base_url + PRICED_TARGET).raise_for_status().json()
-    app.state.engine.dispose()
+    app.state.database.dispose()
     prices = [row["usd_per_hour"] for row in page["items"]]
     assert page["total"] > 20
     assert prices == sorted(prices)

@@ -49,7 +49,7 @@ def service(empty_url: str) -> Iterator[CacheMiddleware]:
     migrations.upgrade(writable(service))
     ingest(writable(service), costing("3.5"), now=NOW)
     yield service
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 @pytest.fixture

@@ -6,17 +6,19 @@ from datetime import date, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Date, Engine, insert, literal, select
+from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, UnevenRules, earliest_spot_day, prices_in_force
+from app.catalog.in_force import UnevenRules, earliest_spot_day, prices_in_force
 from app.catalog.models import Region, Size, Source
 from app.catalog.purchases import AdjustmentRule
 from app.catalog.queries.params import SizeSearch
-from app.catalog.queries.price_scope import PriceScope, price_parameters
-from app.db.statements import BoundStatement, Statement, fetch
+from app.catalog.queries.price_scope import PriceScope, PriceScopeKey, price_parameters
+from app.catalog.store.prices import PRICE
+from app.db.dialects import Dialect
 from app.db.writing import write_session
+from tests.sql import select_rows
 
 TODAY = date(2026, 9, 1)
 SIZES, REGIONS = ("nd1", "x1"), ("eastus", "northeurope", "westeurope")
@@ -75,9 +77,12 @@ def test_a_size_is_priced_in_the_region_where_it_was_cheapest(
         add_prices(catalog, quotes)
         by_rules = tuple(adjusting)
         expected = cheapest_of_all(catalog, by_rules, search)
-        scope = PriceScope.of(search, by_rules)
-        query = select(scope.key.label("size"), scope.offer.priced_in).select_from(scope.source).where(scope.has_offer)
-        found = fetch(catalog, BoundStatement(Statement(lambda: query), price_parameters(search, TODAY)))
+
+        def regions(sql: Dialect) -> str:
+            scope = PriceScope.of_key(sql, PriceScopeKey.of(search, by_rules))
+            return f"select {scope.key} as size, {scope.offer}.priced_in from {scope.source} where {scope.has_offer}"
+
+        found = select_rows(catalog, regions, **price_parameters(search, TODAY))
         assert {key: region for key, region in found if region is not None} == expected
         nested.rollback()
 
@@ -96,14 +101,17 @@ def add_prices(session: Session, quotes: dict[Quote, int]) -> None:
 
 def cheapest_of_all(session: Session, by_rules: tuple[AdjustmentRule, ...], search: SizeSearch) -> dict[str, str]:
     """Compare all prices in force: the cheapest by the purchase model, else on demand, else the first with any."""
-    day, known, spot_since = (literal(each, Date) for each in (TODAY, EVER_KNOWN, earliest_spot_day(TODAY)))
-    rows = session.execute(prices_in_force(day, known, spot_since, rules=by_rules)).all()
+
+    def in_force(sql: Dialect) -> str:
+        return prices_in_force(sql, sql.day("today"), None, sql.day("spot_since"), rules=by_rules)
+
+    days = {"today": TODAY.isoformat(), "spot_since": earliest_spot_day(TODAY).isoformat()}
     best: dict[str, tuple[tuple[int, object, str], str]] = {}
-    for row in rows:
-        if not search.region or row.region in search.region:
-            choice = 0 if row.purchase == search.purchase else 1 if row.purchase == "on_demand" else 2
-            rank = (choice, row.usd_per_hour if choice < 2 else 0, row.region)
-            best[row.size_key] = min(best.get(row.size_key, (rank, row.region)), (rank, row.region))
+    for size_key, region, _, purchase, usd_per_hour, *_ in select_rows(session, in_force, **days):
+        if not search.region or region in search.region:
+            choice = 0 if purchase == search.purchase else 1 if purchase == "on_demand" else 2
+            rank = (choice, usd_per_hour if choice < 2 else 0, region)
+            best[size_key] = min(best.get(size_key, (rank, region)), (rank, region))
     return {key: region for key, (_, region) in best.items()}
 
 

@@ -10,10 +10,10 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import PRICE
 from app.catalog.models import PriceDay
 from app.catalog.queries.freshness import load_freshness
 from app.catalog.readings import AliasRow, Reading
+from app.catalog.store.prices import PRICE
 from app.catalog.store.revisions import list_sources
 from app.db import migrations
 from app.db.engines import read_session

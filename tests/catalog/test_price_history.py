@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.catalog.in_force import LIST, PRICE
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, find_price_history, find_prices, merge_runs
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.catalog.store.price_totals import save_price_totals
+from app.catalog.store.prices import LIST, PRICE
 from app.db.writing import write_session
 from tests.catalog.test_price_runs import (
     FIRST_INGEST,

@@ -9,19 +9,32 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import ColumnElement, Date, Engine, Integer, column, delete, func, insert, or_, select, values
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    Engine,
+    Integer,
+    column,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    values,
+)
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, KnownDay, is_in_force, last_observed
+from app.catalog.in_force import EVER_KNOWN, MISSING_LISTS, KnownDay, is_in_force, last_observed
 from app.catalog.models import PriceTotal, Region, Size, Source
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
 from app.catalog.store.price_totals import save_price_totals
-from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
+from app.catalog.store.prices import LIST, PRICE, STAGED_PRICE, PriceStaging, merge_prices, stage_prices
 from app.catalog.store.revisions import compute_digest
-from app.catalog.store.upsert import temporary_tables
+from app.catalog.store.upsert import condition, temporary_tables
 from app.db.writing import write_session
 from app.ingest.run import forget, ingest
 from tests.catalog.test_deriving import offered
@@ -130,17 +143,19 @@ def take(session: Session, observed: Observed, today: date) -> None:
 def in_force(session: Session, asked: Iterable[Asked]) -> dict[Asked, dict[Place, tuple[date, int]]]:
     """Return the prices in force on each day, as known on another; all in one statement, as examples ask many."""
     found: dict[Asked, dict[Place, tuple[date, int]]] = {each: {} for each in asked}
-    days = values(column("day", Integer), column("on", Date), column("known", Date), name="days")
-    each = days.data([(day, on(day), known_on) for day, known_on in found]).cte("asked").c
+    days = values(column("day", Integer), column("on_day", Date), column("known", Date), name="days")
+    table = days.data([(day, on(day), known_on) for day, known_on in found]).cte("asked")
+    each = table.c
 
     def rows(known: KnownDay, *conditions: ColumnElement[bool]) -> set[tuple[int, date, str, str, date, int]]:
-        last = last_observed(PRICE.c, each.on, known)
+        last = literal_column(last_observed("price", "asked.on_day", known), Date)
         columns = (each.day, each.known, PRICE.c.size_key, PRICE.c.region, last, PRICE.c.nano_usd_per_hour)
-        read = session.execute(select(*columns).where(is_in_force(PRICE.c, each.on, known), *conditions)).all()
+        in_force = condition(is_in_force("price", "asked.on_day", known))
+        read = session.execute(select(*columns).join_from(table, PRICE, in_force).where(*conditions)).all()
         assert len(set(read)) == len(read)
         return {tuple(row) for row in read}
 
-    of_all = rows(each.known)
+    of_all = rows("asked.known")
     assert rows(None, each.known == EVER_KNOWN) == {row for row in of_all if row[1] == EVER_KNOWN}
     for day, known_on, size, region, last, nano in of_all:
         assert (size, region) not in found[day, known_on]

@@ -5,15 +5,18 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, literal, select
+from sqlalchemy import ColumnElement, Engine, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force
+from app.catalog.in_force import is_in_force
 from app.catalog.models import Gpu, PriceTotal, Size
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_catalog, load_snapshot
 from app.catalog.store.offers import save_derived
+from app.catalog.store.prices import PRICE
+from app.catalog.store.upsert import condition
+from app.db.dialects import quote
 from app.db.engines import read_session
 from app.db.writing import write_session
 from app.ingest.run import forget, ingest
@@ -41,9 +44,13 @@ def check_totals(engine: Engine, today: date) -> None:
         save_derived(session, today)
         assert stored(session) == before
         for day in (today, today - DAY, today + DAY, *map(on, range(9))):
-            in_force = count(session, is_in_force(PRICE.c, literal(day), literal(EVER_KNOWN)))
+            in_force = count(session, offered_on(day))
             assert total_of(session, max(day, today + DAY), as_of=day) == total_of(session, day) == in_force, day
             assert total_of(session, day, history=True) == count(session, PRICE.c.valid_from <= day), day
+
+
+def offered_on(day: date) -> ColumnElement[bool]:
+    return condition(is_in_force("price", quote(day.isoformat()), None))
 
 
 def count(session: Session, *conditions: Any) -> int:
@@ -108,7 +115,7 @@ def test_the_total_of_a_list_of_prices_is_the_number_of_its_rows(seeded_engine: 
     }
     query = (
         select(*(column.label(name) for name, column in kinds.items()), func.count().label("prices"))
-        .where(is_in_force(PRICE.c, literal(day), literal(EVER_KNOWN)))
+        .where(offered_on(day))
         .group_by(*kinds.values())
     )
     with read_session(seeded_engine) as session:

@@ -9,8 +9,9 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine, event, select
 
-from app.catalog.column_types import table_of, to_usd_text
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Size
+from app.catalog.money import to_usd_text
 from app.catalog.readings import AliasRow, PriceRow
 from app.db.engines import read_session as reads
 from app.errors import BadData

@@ -10,7 +10,8 @@ from sqlalchemy import Engine, select
 from app.catalog.column_types import table_of
 from app.catalog.models import DiskPrice, Offer, Price, Size, SizeAlias, Source
 from app.catalog.purchases import ANY_REGION
-from app.catalog.store.revisions import compute_digest, find_sources_taken_in, latest_revision
+from app.catalog.revisions import latest_revision
+from app.catalog.store.revisions import compute_digest, find_sources_taken_in
 from app.db.engines import read_session as reads
 from app.errors import BadData, BadQuery, NotFound
 from app.ingest.registry import read_csv_source

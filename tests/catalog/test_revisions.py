@@ -14,7 +14,8 @@ from sqlalchemy import Engine, delete, update
 from app.catalog.column_types import table_of
 from app.catalog.models import TableSum
 from app.catalog.readings import AliasRow, Reading
-from app.catalog.store.revisions import TableChecksum, compute_digest, latest_revision, load_checksums
+from app.catalog.revisions import latest_revision
+from app.catalog.store.revisions import TableChecksum, compute_digest, load_checksums
 from app.db.engines import make_engine
 from app.db.engines import read_session as reads
 from app.ingest.run import ingest

@@ -12,7 +12,8 @@ from sqlalchemy import Engine, text
 from app.catalog.store.revisions import save_feed_run
 from app.db import migrations
 from app.db.engines import make_engine
-from app.db.writing import newest_revision, write_session
+from app.db.schema import newest_revision
+from app.db.writing import write_session
 from app.ingest.registry import parse_clouds
 from app.ingest.run import ingest
 from app.settings import PROJECT

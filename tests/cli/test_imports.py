@@ -56,6 +56,13 @@ def test_a_command_does_not_load_what_it_does_not_use(
     assert "app.cli.commands" in loaded
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize("command", [("search", "H100"), ("show", "nd96isr_h100_v5")], ids=" ".join)
+def test_a_command_that_reads_sqlite_loads_no_sqlalchemy(seeded_url: str, command: tuple[str, ...]) -> None:
+    loaded = modules_loaded_by(running(*command), VMSIZES_DATABASE_URL=seeded_url)
+    assert not loaded & {"sqlalchemy", "sqlmodel", "app.catalog.models"}
+
+
 @pytest.mark.takes_seconds
 @pytest.mark.one_database
 def test_an_ingest_loads_the_packages_that_the_seeded_catalog_of_the_tests_depends_on(

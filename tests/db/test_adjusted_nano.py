@@ -1,15 +1,16 @@
 """Amounts after discounts and fixed prices: exact, rounded once, the same on both databases."""
 
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import BigInteger, ColumnElement, Engine, Numeric, String, false, literal, literal_column, select, true
+from sqlalchemy import Engine
 
+from app.db.dialects import Step, quote
 from app.db.engines import read_session
-from app.db.functions import adjusted_nano, after_last, apply_steps
+from app.db.functions import apply_steps
+from tests.sql import evaluate
 
 CASES = [
     (10_000_000_000, (), 10_000_000_000),
@@ -24,19 +25,18 @@ CASES = [
 ]
 
 
-def steps_of(*steps: str) -> list[ColumnElement[Any]]:
-    kinds: dict[str, Any] = {"*": Numeric, "=": BigInteger}
-    return [part for step in steps for part in (true(), literal_column(step[1:], kinds[step[0]]))]
-
-
 @pytest.mark.parametrize(("nano", "steps", "expected"), CASES)
 def test_a_database_applies_rules_exactly_and_rounds_once(
     engine: Engine, nano: int, steps: tuple[str, ...], expected: int
 ) -> None:
-    unmet = (false(), literal_column("0.5", Numeric))
-    asked = adjusted_nano(literal(nano, BigInteger), *steps_of(*steps), *unmet)
+    holding = [Step("true", "*" if step[0] == "*" else "=", step[1:]) for step in steps]
     with read_session(engine) as session:
-        assert session.execute(select(asked)).scalar_one() == expected
+        paid = evaluate(
+            session,
+            lambda sql: sql.adjusted_nano("cast(:nano as bigint)", [*holding, Step("false", "*", "0.5")]),
+            nano=nano,
+        )
+    assert paid == expected
 
 
 @pytest.mark.takes_seconds
@@ -55,5 +55,4 @@ def test_discounts_are_of_what_is_left_whatever_their_order(nano: int, basis_poi
 @pytest.mark.parametrize(("text", "end"), [("a|b|c", "c"), ("abc", "abc"), ("a|", ""), ("", "")])
 def test_a_database_tells_what_comes_after_the_last_separator(engine: Engine, text: str, end: str) -> None:
     with read_session(engine) as session:
-        asked = after_last(literal(text, String), literal("|", String))
-        assert session.execute(select(asked)).scalar_one() == end
+        assert evaluate(session, lambda sql: sql.after_last(quote(text), "'|'")) == end

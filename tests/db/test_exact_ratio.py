@@ -7,10 +7,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Double, Engine, Integer, Numeric, literal, select
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from app.db.engines import read_session
-from app.db.functions import DECIMALS, exact_ratio, ratio
+from app.db.functions import DECIMALS, ratio
+from tests.sql import evaluate
 
 CASES = [
     (3.6, 1, 1.5, 2.4),
@@ -27,14 +29,18 @@ CASES = [
 ]
 
 
+def divided(session: Session, usd: float | None, denominator: int, numerator: float | None) -> float | None:
+    parts = ("cast(:usd as double precision)", "cast(:by as integer)", "cast(:of as double precision)")
+    value: float | None = evaluate(session, lambda sql: sql.exact_ratio(*parts), usd=usd, by=denominator, of=numerator)
+    return value
+
+
 @pytest.mark.parametrize(("usd", "denominator", "numerator", "expected"), CASES)
 def test_a_database_divides_exactly_and_rounds_once(
     engine: Engine, usd: float | None, denominator: int, numerator: float | None, expected: float | None
 ) -> None:
-    price = literal(usd if usd is None else Decimal(str(usd)), Numeric(18, 9, asdecimal=False))
-    asked = exact_ratio(price, literal(denominator, Integer), literal(numerator, Double))
     with read_session(engine) as session:
-        assert session.execute(select(asked)).scalar_one() == expected
+        assert divided(session, usd, denominator, numerator) == expected
     assert ratio(usd, denominator, numerator) == expected
 
 
@@ -50,8 +56,7 @@ def test_databases_divide_prices_of_any_kind_to_the_bits_of_python(engine: Engin
     cases = [(rng.choice(prices)(), rng.choice(denominators), rng.choice(numerators)) for _ in range(400)]
     with read_session(engine) as session:
         for usd, denominator, numerator in cases:
-            parts = (literal(usd, Double), literal(denominator, Integer), literal(numerator, Double))
-            found = session.execute(select(exact_ratio(*parts))).scalar_one()
+            found = divided(session, usd, denominator, numerator)
             assert found == ratio(usd, denominator, numerator), (usd, denominator, numerator)
 
 

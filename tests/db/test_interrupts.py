@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 import pytest
-from sqlalchemy import Engine, text
-from sqlmodel import Session
 
 from app.cancellation import stop_if_cancelled
-from app.db.executors import SessionThreads
+from app.db.databases import Database
+from app.db.executors import ReadingThreads
+from app.db.statements import BoundStatement, DriverReader, Statement
 from tests.waiting import LONGEST_SECONDS
 
 ENDLESS = {
@@ -17,11 +17,15 @@ ENDLESS = {
 }
 
 
-def _query(session: Session) -> None:
-    session.connection().execute(text(ENDLESS[session.connection().dialect.name]))
+def _fetch(reader: DriverReader, sql: str) -> int:
+    return int(reader.fetch(BoundStatement(Statement(lambda _dialect: sql), {}))[0][0])
 
 
-def _compute(_session: Session | None = None) -> None:
+def _query(reader: DriverReader) -> None:
+    _fetch(reader, ENDLESS[reader.kind])
+
+
+def _compute(_reader: DriverReader | None = None) -> None:
     while True:
         stop_if_cancelled()
 
@@ -36,14 +40,14 @@ def _compute(_session: Session | None = None) -> None:
     ids=["a statement", "arithmetic", "arithmetic without a connection"],
 )
 def test_the_work_of_a_cancelled_request_is_stopped(
-    engine: Engine, work: Callable[[SessionThreads], Coroutine[None, None, None]]
+    database: Database, work: Callable[[ReadingThreads], Coroutine[None, None, None]]
 ) -> None:
-    def run_briefly(session: Session) -> int:
+    def run_briefly(reader: DriverReader) -> int:
         stop_if_cancelled()
-        return int(session.connection().execute(text("select 1")).scalar_one())
+        return _fetch(reader, "select 1")
 
     async def ask() -> int:
-        threads = SessionThreads(engine, 1)
+        threads = ReadingThreads(database, 1)
         try:
             task = asyncio.create_task(work(threads))
             await asyncio.sleep(0.3)

@@ -3,16 +3,21 @@
 import pytest
 from sqlalchemy import make_url
 
-from app.db.engines import make_engine
+from app.db.databases import open_database
+from app.db.statements import BoundStatement, DriverReader, Statement
 
 
-@pytest.mark.parametrize("pooled", [True, False])
-def test_each_connection_of_a_service_keeps_half_a_mebibyte_of_pages(few_sizes_url: str, pooled: bool) -> None:
+def ask(reader: DriverReader, sql: str) -> int:
+    return int(reader.fetch(BoundStatement(Statement(lambda _dialect: sql), {}))[0][0])
+
+
+@pytest.mark.parametrize("pool_size", [9, 0])
+def test_each_connection_of_a_service_keeps_half_a_mebibyte_of_pages(few_sizes_url: str, pool_size: int) -> None:
     if make_url(few_sizes_url).get_backend_name() != "sqlite":
         pytest.skip("PostgreSQL keeps pages in its own processes")
-    engine = make_engine(few_sizes_url, serving=True, pooled=pooled)
-    with engine.connect() as first, engine.connect() as second:
-        kept_kib = [-one.exec_driver_sql("pragma cache_size").scalar_one() for one in (first, second)]
-        assert first.exec_driver_sql("select count(*) from size").scalar_one() > 0
-    engine.dispose()
+    database = open_database(few_sizes_url, serving=True, pool_size=pool_size)
+    with database.connect() as first, database.connect() as second:
+        kept_kib = [-ask(reader, "pragma cache_size") for reader in (first, second)]
+        assert ask(first, "select count(*) from size") > 0
+    database.dispose()
     assert kept_kib == [512, 512]

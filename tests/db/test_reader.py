@@ -69,7 +69,7 @@ def answers(engine: Engine) -> dict[str, Any]:
         )
         found["fit"] = client.post("/fit", json={"model": LLAMA["model"], "inference": {}}).content
         found["tools"] = call_tool(client)
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
     return found
 
 

@@ -2,40 +2,42 @@
 
 import asyncio
 
-from sqlalchemy import Engine, column, select, table, text
-from sqlmodel import Session
+from sqlalchemy import Engine, text
 
+from app.db.databases import open_database
 from app.db.engines import make_engine
-from app.db.executors import LoopConnection, SessionThreads
-from app.db.statements import BoundStatement, Statement
+from app.db.executors import LoopConnection, ReadingThreads
+from app.db.sqlite import SqliteDatabase
+from app.db.statements import BoundStatement, DriverReader, Statement
 
 TIMES_UNTIL_PREPARED = 10
 """The driver of PostgreSQL prepares a statement when it is run for the sixth time."""
 
 
-def read(session: Session) -> str:
-    return str(session.connection().exec_driver_sql("select figure from changing").scalar_one())
+BOUND = BoundStatement(Statement(lambda _dialect: "select figure from changing", short=True), {})
+
+
+def read(reader: DriverReader) -> str:
+    return str(reader.fetch(BOUND)[0][0])
 
 
 def test_a_column_whose_type_has_changed_is_read_by_threads_and_by_the_event_loop(database_url: str) -> None:
-    writer, serving = make_engine(database_url), make_engine(database_url, serving=True)
+    writer, serving = make_engine(database_url), open_database(database_url, serving=True)
 
     async def ask() -> list[tuple[str, str]]:
-        threads = SessionThreads(serving, 1)
-        loop = LoopConnection(serving)
-        bound = BoundStatement(
-            Statement(lambda: select(column("figure")).select_from(table("changing")), short=True), {}
-        )
+        threads = ReadingThreads(serving, 1)
+        loop = LoopConnection(serving) if isinstance(serving, SqliteDatabase) else None
         found = []
         try:
             for kind, written in (("integer", "7"), ("text", "'eight'"), ("integer", "9")):
                 change_type(writer, kind, written)
                 for _ in range(TIMES_UNTIL_PREPARED):
                     by_thread = await threads.run(read)
-                    ((figure,),) = loop.fetch(bound) if serving.dialect.name == "sqlite" else [(by_thread,)]
+                    ((figure,),) = loop.fetch(BOUND) if loop is not None else [(by_thread,)]
                 found.append((by_thread, str(figure)))
         finally:
-            loop.close()
+            if loop is not None:
+                loop.close()
             threads.close()
         return found
 

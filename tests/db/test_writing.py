@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from app.catalog.store.revisions import latest_revision
+from app.catalog.revisions import latest_revision
 from app.db import migrations
 from app.db.engines import make_engine, read_session
-from app.db.writing import WriterBusy, set_wait, write_session
+from app.db.errors import WriterBusy
+from app.db.writing import set_wait, write_session
 from app.ingest.run import ingest
 from tests.command_line import run_command
 from tests.factories import NOW, price, reading, size

@@ -27,10 +27,11 @@ from pathlib import Path
 
 from sqlalchemy import func, inspect, make_url, select, table, text
 
-from app.catalog.store.revisions import compute_digest, latest_revision
+from app.catalog.revisions import latest_revision
+from app.catalog.store.revisions import compute_digest
 from app.db import migrations
 from app.db.engines import make_engine, read_session
-from app.db.writing import newest_revision
+from app.db.schema import newest_revision
 from app.settings import PROJECT
 from tests.databases import START, Databases, SqliteFiles
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from app.db import migrations, writing
+from app.db import migrations
 from app.db.engines import make_engine
-from app.db.writing import newest_revision
+from app.db.schema import MIGRATIONS, newest_revision
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
@@ -161,6 +161,6 @@ def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
                 assert refused(client, path) == detail
 
 
-@pytest.mark.parametrize("file", sorted((writing.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted((MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
 def test_the_name_of_a_migration_starts_with_its_number(file: Path) -> None:
     assert f'revision = "{file.name.partition("_")[0]}"\n' in file.read_text()

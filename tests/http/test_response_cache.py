@@ -158,7 +158,7 @@ def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     ingest(writable(service), reading(size("Standard_X1", vcpus=8)), now=NOW)
     with server(service) as url, open_client(url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
     assert service.app.state.executor.query_count == 3
 
 
@@ -177,7 +177,7 @@ def test_max_age_applies_except_to_pages_with_a_next_page(
             again = client.get(path, headers={"if-none-match": first.headers["etag"]})
             assert (again.status_code, again.headers["cache-control"]) == (304, told)
         assert client.get("/sizes/nope").headers["cache-control"] == "no-store"
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 @pytest.mark.first_database
@@ -270,7 +270,7 @@ def test_a_page_is_kept_in_the_encodings_that_clients_accept_and_no_other(seeded
         assert service.responses.size_bytes == first
         assert sent("identity") == plain
         assert first + len(plain) <= service.responses.size_bytes < first + len(plain) + 1_000
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 def response_of(number: int, body: bytes, encoding: str | None = None) -> CachedResponse:

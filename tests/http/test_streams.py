@@ -65,7 +65,7 @@ def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
     watched = CacheMiddleware(app, known, app.state.watcher, app.state.observer, max_bytes=2**20)
     with server(watched) as url, open_client(url) as client:
         yield client
-    app.state.engine.dispose()
+    app.state.database.dispose()
 
 
 WHOLE = "".join(f"{number},x\r\n" for number in range(ROWS)).encode()

@@ -4,15 +4,18 @@ import asyncio
 import gc
 import time
 from collections.abc import Iterator
-from threading import Event
+from contextlib import contextmanager
+from threading import Event, Lock
+from typing import Any, cast
 
 import pytest
-from sqlalchemy import Engine, create_engine
-from sqlmodel import Session
+from sqlalchemy import Engine
 
 from app.api.executor import QueryExecutor
 from app.db import executors
-from app.db.executors import QueueFull, SessionThreads
+from app.db.databases import Database
+from app.db.executors import ReadingThreads
+from app.db.statements import DriverReader, QueueFull
 from app.errors import Busy
 from app.http import revision
 from app.http.revision import PATIENCE_SECONDS, REFRESH_SECONDS, RevisionWatcher
@@ -22,13 +25,26 @@ from tests.factories import NOW, reading, size
 from tests.waiting import LONGEST_SECONDS, until
 
 
+class OneConnection:
+    """A database with one connection: while it is taken, the database answers nobody."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._taken = database, Lock()
+
+    @contextmanager
+    def connect(self) -> Iterator[DriverReader]:
+        with self._taken, self._database.connect() as reader:
+            yield reader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
 @pytest.fixture
-def narrow(engine: Engine) -> Iterator[Engine]:
-    """A catalog with one connection: while it is taken, the database answers nobody."""
+def narrow(engine: Engine, database: Database) -> Database:
+    """A catalog with one connection."""
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
-    narrow = create_engine(engine.url, pool_size=1, max_overflow=0)
-    yield narrow
-    narrow.dispose()
+    return cast("Database", OneConnection(database))
 
 
 ATTEMPTS = 5
@@ -42,7 +58,7 @@ async def seconds_to_refresh(watcher: RevisionWatcher) -> float:
 
 
 @pytest.mark.takes_seconds
-def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(narrow: Engine) -> None:
+def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(narrow: Database) -> None:
     async def ask() -> list[float]:
         watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
         try:
@@ -66,7 +82,7 @@ def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(na
 
 
 def test_a_state_that_has_just_expired_is_read_again_behind_the_request(
-    narrow: Engine, monkeypatch: pytest.MonkeyPatch
+    narrow: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask() -> None:
         watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
@@ -87,7 +103,7 @@ def test_a_state_that_has_just_expired_is_read_again_behind_the_request(
 
 @pytest.mark.takes_seconds
 def test_a_read_behind_a_request_ends_with_the_service_without_an_error(
-    narrow: Engine, monkeypatch: pytest.MonkeyPatch
+    narrow: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[object] = []
 
@@ -107,12 +123,14 @@ def test_a_read_behind_a_request_ends_with_the_service_without_an_error(
 
 
 @pytest.mark.takes_seconds
-def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_revision_is_answered_from_after_a_second(
+    engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     monkeypatch.setattr(revision, "PATIENCE_SECONDS", LONGEST_SECONDS)  # for a database that answers late
 
     async def ask() -> None:
-        watcher = RevisionWatcher(engine, lambda: TODAY, "1")
+        watcher = RevisionWatcher(database, lambda: TODAY, "1")
         try:
             before = await watcher.refresh()
             ingest(engine, reading(size("Standard_X1", vcpus=16)), now=NOW)
@@ -127,18 +145,18 @@ def test_a_new_revision_is_answered_from_after_a_second(engine: Engine, monkeypa
 
 
 def test_requests_that_find_the_queue_full_are_told_to_come_again(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executors, "MAX_WAITING", 2)
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     go_on = Event()
 
-    def wait(_session: Session) -> str:
+    def wait(_reader: DriverReader) -> str:
         go_on.wait(LONGEST_SECONDS)
         return "answered"
 
     async def ask() -> None:
-        threads = SessionThreads(engine, 1)
+        threads = ReadingThreads(database, 1)
         jobs = [asyncio.create_task(threads.run(wait)) for _ in range(3)]
         await until(lambda: threads.unfinished == 3)
         with pytest.raises(QueueFull):
@@ -151,13 +169,13 @@ def test_requests_that_find_the_queue_full_are_told_to_come_again(
     asyncio.run(ask())
 
 
-def test_an_executor_says_that_it_is_busy(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_executor_says_that_it_is_busy(engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
 
     async def ask() -> None:
-        watcher = RevisionWatcher(engine, lambda: TODAY, "1")
+        watcher = RevisionWatcher(database, lambda: TODAY, "1")
         monkeypatch.setattr(executors, "MAX_WAITING", -executors.MAX_READERS)
-        executor = QueryExecutor(engine, watcher, lambda: TODAY)
+        executor = QueryExecutor(database, watcher, lambda: TODAY)
         with pytest.raises(Busy, match="Retry"):
             await executor.ask(lambda _catalog: None)
         executor.close()

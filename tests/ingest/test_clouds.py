@@ -58,7 +58,7 @@ def test_clouds_are_read_without_azure(engine: Engine, database_url: str) -> Non
         nearest = client.get("/sizes/gpu_1x_h100_sxm5/similar", params={"provider": "verda"}).json()["items"][0]
         assert (nearest["size"], nearest["provider"]) == ("1H100.80S.32V", "verda")
         assert client.get("/prices", params={"provider": "verda", "country": "FI"}).json()["total"] == 28
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 @pytest.mark.parametrize(

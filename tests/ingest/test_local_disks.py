@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Size
-from app.catalog.queries.price_scope import local_disk_gib
+from app.catalog.queries.price_scope import LOCAL_DISK_GIB
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, statement
 from tests.ingest.pages import facts, read
+from tests.sql import select_rows
 
 TABLE = """
 | Size Name | Max Temp Storage Disks (Qty.) | Temp Disk Size (GiB) |
@@ -82,4 +81,4 @@ def test_one_disk_under_two_names_counts_once(engine: Engine, temporary: int | N
     known = [statement(field, gib) for field, gib in stated if gib is not None]
     ingest(engine, reading(known), now=NOW)
     with Session(engine) as session:
-        assert session.execute(select(local_disk_gib()).select_from(table_of(Size))).scalar_one() == local
+        assert select_rows(session, lambda _sql: f"select {LOCAL_DISK_GIB} as gib from size") == [(local,)]

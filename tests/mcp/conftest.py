@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine
 
+from app.db.databases import Database
 from app.mcp.catalog import CatalogReader
 from tests.conftest import TODAY
 from tests.databases import Databases
@@ -17,8 +17,8 @@ def databases(single_database: Databases) -> Databases:
 
 
 @pytest.fixture(scope="session")
-def catalog(seeded_engine: Engine) -> Iterator[CatalogReader]:
+def catalog(seeded_database: Database) -> Iterator[CatalogReader]:
     """The seeded catalog on TODAY."""
-    reader = CatalogReader(seeded_engine, lambda: TODAY)
+    reader = CatalogReader(seeded_database, lambda: TODAY)
     yield reader
     reader.close()

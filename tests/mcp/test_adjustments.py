@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.db.databases import open_database
 from app.db.engines import make_engine
 from app.ingest.registry import read_csv_source
 from app.ingest.run import ingest
@@ -24,12 +25,12 @@ ADJUSTMENT = {"list_usd_per_hour": 3.673, "rules": ["EA discount"]}
 def reader_with(rules: str, databases: Databases, template_url: str, folder: Path) -> Iterator[CatalogReader]:
     path, url = folder / "contoso.csv", databases.copy(template_url)
     path.write_text(f"name,size,region,discount_percent\n{rules}", encoding="utf-8")
-    engine = make_engine(url)
-    ingest(engine, read_csv_source("adjustments", path), now=NOW)
-    reader = CatalogReader(engine, lambda: TODAY)
+    ingest(make_engine(url, pooled=False), read_csv_source("adjustments", path), now=NOW)
+    database = open_database(url)
+    reader = CatalogReader(database, lambda: TODAY)
     yield reader
     reader.close()
-    engine.dispose()
+    database.dispose()
     databases.drop(url)
 
 

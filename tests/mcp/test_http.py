@@ -27,7 +27,7 @@ def public(seeded_url: str) -> Iterator[httpx.Client]:
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, public_url=PUBLIC), today=lambda: TODAY)
     with server(service) as url, open_client(url) as client:
         yield client
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 def test_the_official_client_lists_calls_and_reads(base_url: str) -> None:
@@ -118,7 +118,7 @@ def test_without_the_setting_there_is_no_such_path(seeded_url: str) -> None:
         assert client.post("/mcp", json=PING).status_code == 404
         assert "/mcp" not in (listed := client.get("/llms.txt").text)
         assert "## For agents" in listed
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()
 
 
 WITHOUT_SDK = """

@@ -7,7 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from app.db.engines import make_engine
+from app.catalog.store.revisions import compute_digest
+from app.db.databases import open_database
+from app.db.engines import make_engine, read_session
 from app.mcp.catalog import CatalogReader
 from app.receipts import check_receipt
 from tests.conftest import TODAY
@@ -21,18 +23,32 @@ QUESTIONS = [(tool, given | GPU_SIZE if "size" in given else given) for tool, gi
 
 
 @pytest.fixture(scope="module")
-def catalog(databases: Databases, few_sizes_template_url: str) -> Iterator[CatalogReader]:
-    """A small catalog: to check a receipt all of it is read."""
-    engine = make_engine(databases.copy(few_sizes_template_url))
-    reader = CatalogReader(engine, lambda: TODAY)
+def url(databases: Databases, few_sizes_template_url: str) -> str:
+    """The database of a small catalog: to check a receipt all of it is read."""
+    return databases.copy(few_sizes_template_url)
+
+
+@pytest.fixture(scope="module")
+def digest(url: str) -> str:
+    engine = make_engine(url)
+    with read_session(engine) as session:
+        summed_up, _ = compute_digest(session)
+    engine.dispose()
+    return summed_up
+
+
+@pytest.fixture(scope="module")
+def catalog(url: str) -> Iterator[CatalogReader]:
+    database = open_database(url)
+    reader = CatalogReader(database, lambda: TODAY)
     yield reader
     reader.close()
-    engine.dispose()
+    database.dispose()
 
 
 @pytest.mark.parametrize(("tool", "arguments"), QUESTIONS)
 def test_the_receipt_of_a_reply_is_computed_again_from_the_catalog(
-    catalog: CatalogReader, tool: str, arguments: dict[str, Any]
+    catalog: CatalogReader, digest: str, tool: str, arguments: dict[str, Any]
 ) -> None:
     meta: Any = call(catalog, tool, arguments).meta
     receipt = json.loads(json.dumps(meta["vmsizes/receipt"]))
@@ -40,11 +56,11 @@ def test_the_receipt_of_a_reply_is_computed_again_from_the_catalog(
     assert receipt["questions"]
     assert "facts" not in receipt["rests_on"]
     assert tokens(receipt) < 2_000
-    assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt)) == []
+    assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt, digest)) == []
 
 
-def test_an_altered_receipt_of_a_reply_is_caught(catalog: CatalogReader) -> None:
+def test_an_altered_receipt_of_a_reply_is_caught(catalog: CatalogReader, digest: str) -> None:
     meta: Any = call(catalog, *CALLS[0]).meta
     receipt = json.loads(json.dumps(meta["vmsizes/receipt"]))
     receipt["questions"][0]["answer_sha256"] = "0" * 64
-    assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt)) != []
+    assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt, digest)) != []

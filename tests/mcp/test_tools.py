@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from sqlalchemy import text as sql
 
 from app.catalog.queries.params import SizeFilter, other_spellings
-from app.db.engines import make_engine
+from app.db.databases import Database, open_database
 from app.ingest.run import ingest
 from app.mcp.catalog import CatalogReader
 from app.mcp.fit_workload import FIT_WORKLOAD
@@ -462,10 +462,10 @@ def test_a_price_is_told_with_the_day_on_which_it_was_last_seen(catalog: Catalog
     assert {price["purchase"]: price["last_seen"] for price in prices}["on_demand"] == "2026-08-22"
 
 
-def test_price_history_says_that_newer_lists_lack_a_price(engine: Engine) -> None:
+def test_price_history_says_that_newer_lists_lack_a_price(engine: Engine, database: Database) -> None:
     for day, prices in ((1, {X1: 2, X2: 2}), *((day, {X2: 2}) for day in (2, 3, 4))):
         ingest(engine, one_list(day, prices, file=f"{day}.csv"), now=NOW)
-    reader = CatalogReader(engine, lambda: TODAY)
+    reader = CatalogReader(database, lambda: TODAY)
     (text,) = call(reader, "price_history", {"size": "x1", "region": "eastus"}).content
     assert "last seen 2026-01-02; not in force, as newer lists lack it." in text.text  # type: ignore[union-attr]  # it is text
     reader.close()
@@ -547,7 +547,7 @@ def test_a_plan_is_checked_against_quotas_and_the_receipt_has_nothing_of_it(cata
 
 
 def test_a_comparison_says_which_prices_are_computed(all_clouds_url: str) -> None:
-    clouds = CatalogReader(make_engine(all_clouds_url), lambda: TODAY)
+    clouds = CatalogReader(open_database(all_clouds_url), lambda: TODAY)
     result = call(clouds, "compare_sizes", {"sizes": "a1.large,a1.xlarge", "region": "eu-west-1"})
     clouds.close()
     (text,) = result.content

@@ -12,7 +12,7 @@ from app.db.statements import BoundStatement
 def plan_of(engine: Engine, bound: BoundStatement, *first: str) -> str:
     """Return the database's plan of a statement; the statements in `first` are run before."""
     compiled = bound.statement.compiled_for(engine.dialect.name)
-    return explain(engine, compiled.sql, {**compiled.constants, **bound.parameters}, *first)
+    return explain(engine, compiled.sql, bound.parameters, *first)
 
 
 def explain(engine: Engine, sql: str, parameters: Mapping[str, Any], *first: str) -> str:

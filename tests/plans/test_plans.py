@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import NANO_USD, table_of
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Size, Source
+from app.catalog.money import NANO_USD
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes

@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def later_url(seeded_url: str) -> Iterator[str]:
     """The URL of a later version, with one more field in every object and new values of extensible fields."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    make_read_only(service.app.state.engine)
+    make_read_only(service.app.state.database)
     with server(later_version(service, DOCUMENT)) as url:
         yield url
-    service.app.state.engine.dispose()
+    service.app.state.database.dispose()

@@ -23,7 +23,7 @@ def seeded_service(kind: str) -> Iterator[CacheMiddleware]:
         url = seeded_url(databases)
         service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         yield service
-        service.app.state.engine.dispose()
+        service.app.state.database.dispose()
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine, func, make_url, select
 
 from app.catalog.models import Size
-from app.catalog.store.revisions import compute_digest, latest_revision
+from app.catalog.revisions import latest_revision
+from app.catalog.store.revisions import compute_digest
 from app.db import migrations
 from app.db.engines import make_engine
 from app.db.engines import read_session as reads

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import Engine, func, select
 
-from app.catalog.column_types import table_of, to_nano_usd
-from app.catalog.in_force import PRICE
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, RefusedPrice, Size, Source
+from app.catalog.money import to_nano_usd
 from app.catalog.names import size_key
 from app.catalog.readings import PriceRow
+from app.catalog.store.prices import PRICE
 from app.db.engines import read_session
 
 pytestmark = pytest.mark.first_database

@@ -11,14 +11,16 @@ from app.catalog.models import Size
 from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
 from app.catalog.queries.filters import active_filters, filter_condition
 from app.catalog.queries.params import FitSearch
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
+from app.catalog.queries.price_scope import PriceScope
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog, load_snapshot
-from app.db.statements import BoundStatement, Statement, fetch, to_dicts
+from app.db.dialects import Dialect, all_of
+from app.db.statements import fetch, to_dicts
 from app.fit.verdict import Option, Rejection, ResourceNeeds, evaluate_vm, miss_distance, unused_gpu_memory_gib
 from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_fit_out, to_needs
 from tests.conftest import TODAY
 from tests.databases import first_on_each_kind, one_in
+from tests.sql import select_rows
 
 VALUES: dict[str, tuple[float, list[Any]]] = {
     "region": (0.5, [["eastus"], ["westeurope"], ["eastus", "westus2", "centralindia"], ["southcentralus"]]),
@@ -71,9 +73,13 @@ def one_by_one(session: Session, search: FitSearch, known: CatalogSnapshot) -> t
     """Evaluate every size that is selected."""
     search, needs = normalize(search, known), to_needs(search, TODAY)
     filters, values = active_filters(search, SELECTION_FILTERS)
-    conditions = [filter_condition(active, PriceScope.of(search)) for active in filters]
-    selected = select(SIZE.c.key).select_from(SIZE).join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    keys = [key for (key,) in fetch(session, BoundStatement(Statement(lambda: selected.where(*conditions)), values))]
+
+    def selected(sql: Dialect) -> str:
+        scope = PriceScope(sql=sql, os=search.os, purchase=search.purchase)
+        conditions = (filter_condition(active, scope) for active in filters)
+        return f"select size.key from size left join gpu on gpu.id = size.gpu_id where {all_of(*conditions)}"
+
+    keys = [key for (key,) in select_rows(session, selected, **values)]
     purchases = {"on_demand", "spot", search.purchase}
     query = candidates_query(search, purchases, TRAITS, keys, today=TODAY, rules=known.rules)
     verdicts = [evaluate_vm(_to_vm(row), needs) for row in to_dicts(query, fetch(session, query))]

@@ -7,10 +7,11 @@ import pytest
 from sqlalchemy import Engine, select
 from sqlmodel import Session
 
+from app.catalog.column_types import table_of
+from app.catalog.models import Size
 from app.catalog.purchases import Purchase
 from app.catalog.queries.candidates import neighbours_query
 from app.catalog.queries.params import SimilarSearch
-from app.catalog.queries.price_scope import SIZE
 from app.catalog.queries.snapshot import Catalog, load_catalog, load_snapshot
 from app.db.statements import fetch, to_dicts
 from app.fit.similarity import DISTANCE_DIGITS, SizeTraits, measure_distance
@@ -20,6 +21,7 @@ from tests.databases import one_in
 
 pytestmark = pytest.mark.first_database
 
+SIZE = table_of(Size)
 REGIONS = [[], ["eastus"], ["italynorth", "switzerlandnorth"], ["eastus", "westeurope", "centralindia"]]
 
 

@@ -3,14 +3,14 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, BigInteger, Column, Index, false
+from sqlalchemy import JSON, BigInteger, Column, Index, false, text
 from sqlmodel import Field, SQLModel
 
-from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, WITHOUT_ROWID, CatalogTable, RateColumn, UtcDateTime
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, WITHOUT_ROWID, RateColumn, UtcDateTime
 from app.catalog.providers import DEFAULT_PROVIDER
 
 
-class Source(CatalogTable, table=True):
+class Source(SQLModel, table=True):
     """A document, feed or data set that facts and prices come from."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -35,7 +35,7 @@ class Source(CatalogTable, table=True):
     )
 
 
-class Series(CatalogTable, table=True):
+class Series(SQLModel, table=True):
     """A family of sizes, with the rack its VMs form where they do."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -63,7 +63,7 @@ class Series(CatalogTable, table=True):
     reserved_3y_until: date | None = None
 
 
-class Gpu(CatalogTable, table=True):
+class Gpu(SQLModel, table=True):
     """A GPU model as the operating system sees one of it; throughput is dense."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -89,7 +89,7 @@ class Gpu(CatalogTable, table=True):
     scale_up_domain_gpus: int | None = None
 
 
-class Size(CatalogTable, table=True):
+class Size(SQLModel, table=True):
     """The accepted values of one VM size; null is unknown, zero is zero.
 
     A size is known by its key, so that a source that spells its name otherwise means the same size; `name` is the
@@ -167,7 +167,7 @@ class Size(CatalogTable, table=True):
     )
 
 
-class SizeAlias(CatalogTable, table=True):
+class SizeAlias(SQLModel, table=True):
     """Another name of a size, as a price list or an older page spells it."""
 
     __tablename__ = "size_alias"
@@ -179,7 +179,7 @@ class SizeAlias(CatalogTable, table=True):
     reason: str = Field(sa_type=BYTEWISE)
 
 
-class Fact(CatalogTable, table=True):
+class Fact(SQLModel, table=True):
     """The value that one source states for one field of one subject: parsed, and verbatim with file and line."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -200,7 +200,7 @@ class Fact(CatalogTable, table=True):
     reason: str = Field(sa_type=BYTEWISE, description="why this value was or was not accepted")
 
 
-class Correction(CatalogTable, table=True):
+class Correction(SQLModel, table=True):
     """A fact that is known to be wrong, with the value to use instead and why."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -211,7 +211,7 @@ class Correction(CatalogTable, table=True):
     reason: str = Field(sa_type=BYTEWISE)
 
 
-class Region(CatalogTable, table=True):
+class Region(SQLModel, table=True):
     """A region of a provider; where one price is for all of its regions, they are one here, without a place."""
 
     code: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -228,11 +228,7 @@ class Region(CatalogTable, table=True):
     longitude: float | None = Field(default=None, description="degrees east")
 
 
-UNKNOWN_ZONES = "?"
-"""What stands for the zones of a size in a region where the source does not name them."""
-
-
-class Availability(CatalogTable, table=True):
+class Availability(SQLModel, table=True):
     """A region in which a source says that a size is offered, on the day of the source; other regions lack it."""
 
     __table_args__ = WITHOUT_ROWID
@@ -246,14 +242,23 @@ class Availability(CatalogTable, table=True):
     file: str = Field(sa_type=BYTEWISE, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="where it was read")
 
 
-class Price(CatalogTable, table=True):
+class Price(SQLModel, table=True):
     """A run: one price of one offer that a source observed on consecutive days of its lists.
 
     A run of a source with complete lists was observed on `valid_from`, and on the day of every complete list up to
     `seen_until`; without complete lists the two are one day.
     """
 
-    __table_args__ = WITHOUT_ROWID
+    __table_args__ = (
+        # The few prices on which lists disagree, which lists of conflicts look for.
+        Index(
+            "ix_price_disputed",
+            *("size_key", "region", "os", "purchase"),
+            sqlite_where=text("disputed is 1"),
+            postgresql_where=text("disputed is true"),
+        ),
+        WITHOUT_ROWID,
+    )
 
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
@@ -296,7 +301,7 @@ class Price(CatalogTable, table=True):
     )
 
 
-class RefusedPrice(CatalogTable, table=True):
+class RefusedPrice(SQLModel, table=True):
     """A price of a retail list that fails a check of app.catalog.price_checks, with the rule and the evidence.
 
     It is as it would be in `price`, where it returns as soon as the evidence is gone.
@@ -320,7 +325,7 @@ class RefusedPrice(CatalogTable, table=True):
     evidence: str = Field(sa_type=BYTEWISE, description="what it was compared with")
 
 
-class PriceFile(CatalogTable, table=True):
+class PriceFile(SQLModel, table=True):
     """A file that prices were read in: a number, where each price would repeat a path."""
 
     __tablename__ = "price_file"
@@ -329,7 +334,7 @@ class PriceFile(CatalogTable, table=True):
     file: str = Field(sa_type=BYTEWISE, unique=True, description="its path as it was given")
 
 
-class CompleteList(CatalogTable, table=True):
+class CompleteList(SQLModel, table=True):
     """The list of a source for one region and day with all its prices of one kind: what it lacks was not offered."""
 
     __tablename__ = "price_list"
@@ -347,7 +352,7 @@ class CompleteList(CatalogTable, table=True):
     file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
 
 
-class PriceTracking(CatalogTable, table=True):
+class PriceTracking(SQLModel, table=True):
     """A region, system and purchase model that has had prices, so that a further price there is a new one."""
 
     __tablename__ = "price_tracking"
@@ -358,7 +363,7 @@ class PriceTracking(CatalogTable, table=True):
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
 
 
-class PriceDay(CatalogTable, table=True):
+class PriceDay(SQLModel, table=True):
     """How many prices of a source were last observed on a day; derived at ingest.
 
     The newest days of sources are known from it without reading the prices.
@@ -373,7 +378,7 @@ class PriceDay(CatalogTable, table=True):
     prices: int
 
 
-class PriceTotal(CatalogTable, table=True):
+class PriceTotal(SQLModel, table=True):
     """How many prices a region, system and purchase model has on every day from `since` to the one before `until`.
 
     Derived at ingest, for all days. Before the first row of a region there are none.
@@ -391,7 +396,7 @@ class PriceTotal(CatalogTable, table=True):
     begun: int = Field(description="how many prices have begun, in force or not")
 
 
-class Disk(CatalogTable, table=True):
+class Disk(SQLModel, table=True):
     """A managed disk: of one size, or of any size, with capacity, IOPS and throughput each billed for itself."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -413,7 +418,7 @@ class Disk(CatalogTable, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class DiskPrice(CatalogTable, table=True):
+class DiskPrice(SQLModel, table=True):
     """A price of a disk in a region from a date on, by source; older ones are kept as history."""
 
     __tablename__ = "disk_price"
@@ -427,7 +432,7 @@ class DiskPrice(CatalogTable, table=True):
     nano_usd: int = Field(sa_type=BigInteger, description="a billionth of a US dollar")
 
 
-class ExchangeRate(CatalogTable, table=True):
+class ExchangeRate(SQLModel, table=True):
     """How many units of a currency one euro was worth on a day; there are no rows of the euro itself."""
 
     __tablename__ = "exchange_rate"
@@ -439,7 +444,7 @@ class ExchangeRate(CatalogTable, table=True):
     units_per_euro: Decimal = Field(sa_type=RateColumn)
 
 
-class Adjustment(CatalogTable, table=True):
+class Adjustment(SQLModel, table=True):
     """A rule by which the reader's own price differs from the list price; null is any size, region, system or day.
 
     Rules apply in the order of `source_id` and `position`. One has either a discount or a fixed price.
@@ -460,7 +465,7 @@ class Adjustment(CatalogTable, table=True):
     valid_until: date | None = Field(default=None, description="the last day")
 
 
-class Offer(CatalogTable, table=True):
+class Offer(SQLModel, table=True):
     """What a size costs today in a region by each purchase model; derived at ingest.
 
     The regions of `app.catalog.purchases.ANY_REGION` have every size, with its offer in the region where it is
@@ -539,7 +544,7 @@ class Offer(CatalogTable, table=True):
     savings_3y_formula: str | None = Field(sa_type=BYTEWISE, default=None)
 
 
-class SizeJson(CatalogTable, table=True):
+class SizeJson(SQLModel, table=True):
     """A size as a JSON object without status and price, written at ingest, so that searches need not serialize it."""
 
     __tablename__ = "size_doc"
@@ -548,7 +553,7 @@ class SizeJson(CatalogTable, table=True):
     doc: str = Field(sa_type=BYTEWISE)
 
 
-class LanguageModel(CatalogTable, table=True):
+class LanguageModel(SQLModel, table=True):
     """A language model's configuration, a preset of the estimator; `app.catalog.presets` documents each column."""
 
     __tablename__ = "model"
@@ -602,7 +607,7 @@ class LanguageModel(CatalogTable, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class Benchmark(CatalogTable, table=True):
+class Benchmark(SQLModel, table=True):
     """A published result."""
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -616,7 +621,7 @@ class Benchmark(CatalogTable, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class IngestedFile(CatalogTable, table=True):
+class IngestedFile(SQLModel, table=True):
     """A file that was ingested, so that rows it no longer has are deleted when it is ingested again."""
 
     __tablename__ = "ingested_file"
@@ -641,7 +646,7 @@ class FeedRun(SQLModel, table=True):
     )
 
 
-class Revision(CatalogTable, table=True):
+class Revision(SQLModel, table=True):
     """One ingest that changed something: what the whole catalog's content was after it."""
 
     number: int = Field(primary_key=True)
@@ -654,7 +659,7 @@ class Revision(CatalogTable, table=True):
     )
 
 
-class Change(CatalogTable, table=True):
+class Change(SQLModel, table=True):
     """An event: what a revision changed of a size, one of its accepted values, or one of its prices in force."""
 
     id: int = Field(primary_key=True, description="grows from event to event, and from revision to revision")
@@ -675,7 +680,7 @@ class Change(CatalogTable, table=True):
     )
 
 
-class TableSum(CatalogTable, table=True):
+class TableSum(SQLModel, table=True):
     """The content of a table at the newest revision, from which the next digest starts."""
 
     __tablename__ = "table_sum"

@@ -1,48 +1,27 @@
 """Read what sizes are compared by with the prices they would be bought at: the candidates of a fit, similar sizes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Select,
-    Subquery,
-    and_,
-    bindparam,
-    case,
-    cast,
-    func,
-    or_,
-    select,
-    true,
-)
-
-from app.catalog.column_types import UsdColumn
 from app.catalog.in_force import Rules
 from app.catalog.projections import usd_by
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
 from app.catalog.queries.params import SimilarSearch, SizeSelection
 from app.catalog.queries.price_scope import (
-    GPU,
+    GPU_MEMORY_GIB_ON_ONE_GPU,
     KEYS,
-    SERIES,
-    SIZE,
+    LOCAL_DISK_GIB,
     PriceScope,
     PriceScopeKey,
-    gpu,
-    gpu_memory_gib_on_one_gpu,
     key_parameters,
-    literal_text,
-    local_disk_gib,
     price_parameters,
-    size,
     status_of,
 )
-from app.db.functions import is_listed
-from app.db.statements import BoundStatement, cached_statement
+from app.catalog.statements import cached_statement, exact
+from app.db.dialects import Dialect, columns_of, parameters
+from app.db.statements import BoundStatement, ColumnKind
 
 SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed", "provider")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
@@ -110,121 +89,99 @@ def _to_asked(
     return asked, available_in | price_parameters(selection, today)
 
 
-@cached_statement(64)
-def _candidates_statement(asked: _Asked, traits: tuple[str, ...]) -> Select[Any]:
-    query = _select(PriceScope.for_keys(asked.scope), asked, [size[name] for name in traits])
-    return query.where(is_listed(size.key, KEYS))
+_KINDS: Mapping[str, ColumnKind] = {
+    **exact(*(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)),
+    **dict.fromkeys(("in_every_region", "described"), "flag"),
+}
 
 
-@cached_statement(64)
-def _machines_statement(asked: _Asked, filters: tuple[ActiveFilter, ...]) -> Select[Any]:
-    scope, series_gpus = PriceScope.of_key(asked.scope), _series_gpus()
-    query = _select(scope, asked, _hardware_columns(series_gpus))
-    query = query.where(*(filter_condition(condition, scope) for condition in filters))
+@cached_statement(64, kinds=_KINDS)
+def _candidates_statement(sql: Dialect, asked: _Asked, traits: tuple[str, ...]) -> str:
+    scope = PriceScope.for_keys(sql, asked.scope)
+    return f"""{_select(scope, asked, [columns_of("size", traits)] if traits else [])}
+        where {sql.is_listed("size.key", KEYS)} order by size.key"""
+
+
+@cached_statement(64, kinds=_KINDS)
+def _machines_statement(sql: Dialect, asked: _Asked, filters: tuple[ActiveFilter, ...]) -> str:
+    """Write the statement of sizes with the series of each, and its GPU or that of its series."""
+    scope = PriceScope.of_key(sql, asked.scope)
+    conditions = [filter_condition(condition, scope) for condition in filters]
     if not any(condition.name in _NAMING_FILTERS for condition in filters):
-        query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
-    # The series of each size, and its GPU, or that of its series.
-    query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-    query = query.join(series_gpus, series_gpus.c.series_id == size.series_id, isouter=True)
-    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series(series_gpus)), isouter=True)
+        conditions.append("(size.gpu_count is null or size.gpu_count > 0)")
+    return f"""{_select(scope, asked, _HARDWARE)}
+        left join series on series.id = size.series_id
+        left join ({_SERIES_GPUS}) as series_gpus on series_gpus.series_id = size.series_id
+        left join gpu on gpu.id = size.gpu_id or {_HAS_GPU_OF_SERIES}
+        where {" and ".join(conditions)} order by size.key"""
 
 
-def _select(scope: PriceScope, asked: _Asked, more: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """Select sizes by key, with their prices; the columns of the offer are null for a size without one in the scope."""
-    regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(asked.available_in)]
+def _select(scope: PriceScope, asked: _Asked, more: Sequence[str]) -> str:
+    """Select sizes with their prices; the columns of the offer are null for a size without one in the scope."""
+    offer, regions = scope.offer, parameters("available_in", asked.available_in)
     columns = [
-        *(size.key, size.name, status_of(size).label("status"), size.verified, size.provider, size.infiniband_gbps),
-        *(size[name] for name in _SIZE_COLUMNS),
-        *(column for purchase in asked.purchases for column in _prices(scope.offer, purchase)),
-        *(scope.offer[f"{purchase}_adjustment"] for purchase in asked.purchases if asked.adjusted),
-        *(scope.offer[f"{purchase}_formula"] for purchase in asked.purchases if asked.computed),
-        scope.offer.priced_in.label("region"),
-        local_disk_gib().label("local_disk_gib"),
-        gpu_memory_gib_on_one_gpu().label("gpu_memory_gib_on_one_gpu"),
-        (priced_in_all(scope, size.key, regions) if regions else true()).label("in_every_region"),
+        f"size.key, size.name, {status_of(scope.sql, 'size')} as status, size.verified, size.provider",
+        f"size.infiniband_gbps, {columns_of('size', _SIZE_COLUMNS)}",
+        *(column for purchase in asked.purchases for column in _prices(scope, purchase)),
+        *(f"{offer}.{purchase}_adjustment" for purchase in asked.purchases if asked.adjusted),
+        *(f"{offer}.{purchase}_formula" for purchase in asked.purchases if asked.computed),
+        f"{offer}.priced_in as region, {LOCAL_DISK_GIB} as local_disk_gib",
+        f"{GPU_MEMORY_GIB_ON_ONE_GPU} as gpu_memory_gib_on_one_gpu",
+        f"{priced_in_all(scope, 'size.key', regions)} as in_every_region",
         *more,
     ]
-    return scope.join_to_sizes(select(*columns).select_from(SIZE)).order_by(size.key)
+    return f"select {', '.join(columns)} from size {scope.join_to_sizes()}"
 
 
-def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
-    """Return the columns of one purchase model; the price is a Decimal, because costs are exact."""
+def _prices(scope: PriceScope, purchase: str) -> list[str]:
+    """Write the columns of one purchase model; the price is exact, because costs are."""
+    offer = scope.offer
     return [
-        cast(usd_by(offer, purchase), UsdColumn).label(f"{purchase}_usd_per_hour"),
-        offer[f"{purchase}_as_of"],
-        offer[f"{purchase}_approximate_date"],
-        offer[f"{purchase}_median_usd"].is_not(None).label(f"{purchase}_unusual"),
-        offer[f"{purchase}_disputed"],
+        f"{usd_by(scope.sql, offer, purchase)} as {purchase}_usd_per_hour",
+        f"{offer}.{purchase}_as_of, {offer}.{purchase}_approximate_date",
+        f"{offer}.{purchase}_median_usd is not null as {purchase}_unusual, {offer}.{purchase}_disputed",
     ]
 
 
-def _series_gpus() -> Subquery:
-    """Select the series whose described sizes all have the same GPU: its id, and the least and greatest counts.
+_COUNTED = ("gpu_count_numerator", "gpu_count_denominator")
+_ENDS = ", ".join(
+    f"{end}(described.{name}) as {kind}_{name}"
+    for name in (*_COUNTED, "vcpus")
+    for kind, end in (("least", "min"), ("most", "max"))
+)
+_SERIES_GPUS = f"""select described.series_id, min(described.gpu_id) as gpu_id, {_ENDS}
+    from size as described where described.gpu_id is not null and described.series_id is not null
+    group by described.series_id having min(described.gpu_id) = max(described.gpu_id)"""
+"""The series whose described sizes all have the same GPU: its id, and the least and greatest counts.
 
-    A size is described if a source says which GPU it has.
-    """
-    described = SIZE.alias("described")
-    figures = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
-    ends = [
-        end(figure).label(f"{name}_{figure.name}")
-        for figure in figures
-        for name, end in (("least", func.min), ("most", func.max))
-    ]
-    return (
-        select(described.c.series_id, func.min(described.c.gpu_id).label("gpu_id"), *ends)
-        .where(described.c.gpu_id.is_not(None), described.c.series_id.is_not(None))
-        .group_by(described.c.series_id)
-        .having(func.min(described.c.gpu_id) == func.max(described.c.gpu_id))
-        .subquery("series_gpus")
-    )
+A size is described if a source says which GPU it has.
+"""
 
+_HAS_GPU_OF_SERIES = """size.gpu_id is null and gpu.id = series_gpus.gpu_id
+    and (size.gpu_model is null or lower(size.gpu_model) in (lower(gpu.model), lower(gpu.family)))"""
+"""The condition that a size whose GPU no source describes has that of its series.
 
-def _has_gpu_of_series(series_gpus: Subquery) -> ColumnElement[bool]:
-    """Return the condition that a size whose GPU no source describes has that of its series.
+A size whose source names another GPU model does not.
+"""
 
-    A size whose source names another GPU model does not.
-    """
-    model = func.lower(size.gpu_model)
-    same = or_(size.gpu_model.is_(None), model == func.lower(gpu.model), model == func.lower(gpu.family))
-    return and_(size.gpu_id.is_(None), GPU.c.id == series_gpus.c.gpu_id, same)
+_ALIKE = " and ".join(f"series_gpus.least_{part} = series_gpus.most_{part}" for part in _COUNTED)
+_IS_OF_SERIES = f"""(size.gpu_id is null or size.gpu_count_numerator is null) and gpu.id = series_gpus.gpu_id
+    and (size.vcpus is null or size.vcpus = series_gpus.least_vcpus and size.vcpus = series_gpus.most_vcpus)
+    and {_ALIKE}"""
+"""The condition that a size has as many GPUs as all described sizes of its series.
 
+It holds for a size whose vCPUs are as many as theirs, or unknown.
+"""
 
-def _gpus_of_series(part: str, series_gpus: Subquery) -> ColumnElement[int | None]:
-    """Return the number of GPUs (one part of the fraction) that all described sizes of the series have.
-
-    It holds for a size whose vCPUs are as many as theirs, or unseries.
-    """
-    series = series_gpus.c
-    alike = [
-        series[f"least_{name}"] == series[f"most_{name}"] for name in ("gpu_count_numerator", "gpu_count_denominator")
-    ]
-    vcpus = or_(size.vcpus.is_(None), and_(size.vcpus == series.least_vcpus, size.vcpus == series.most_vcpus))
-    unknown = and_(size.gpu_id.is_(None) | (size.gpu_count_numerator.is_(None)), GPU.c.id == series.gpu_id)
-    return case((and_(unknown, vcpus, *alike), series[f"least_{part}"]))
-
-
-def _hardware_columns(series_gpus: Subquery) -> list[ColumnElement[Any]]:
-    """Return the figures of a size's GPU and of its interconnect; for the latter those of the series go first."""
-    domain = func.coalesce(SERIES.c.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1)
-    facts = (gpu[name] for name in GPU_FACTS)
-    counts = [
-        _gpus_of_series(part, series_gpus).label(f"series_{part}")
-        for part in ("gpu_count_numerator", "gpu_count_denominator")
-    ]
-    described = size.gpu_id.is_not(None) | GPU.c.id.is_(None)
+_HARDWARE = [
     # Fits ask whether VMs can work together: EFA and RoCE count like InfiniBand.
-    has_fabric = case((size.fabric.is_not(None), size.fabric != literal_text("none")), else_=size.infiniband)
-    return [
-        has_fabric.label("infiniband"),
-        size.fabric,
-        *facts,
-        gpu.id.label("gpu_id"),
-        gpu.memory_gib.label("marketed_memory_gib"),
-        domain.label("domain_gpus"),
-        SERIES.c.rack_vms,
-        *counts,
-        described.label("described"),
-    ]
+    "case when size.fabric is not null then size.fabric <> 'none' else size.infiniband end as infiniband",
+    f"size.fabric, {columns_of('gpu', GPU_FACTS)}, gpu.id as gpu_id, gpu.memory_gib as marketed_memory_gib",
+    "coalesce(series.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1) as domain_gpus, series.rack_vms",
+    *(f"case when {_IS_OF_SERIES} then series_gpus.least_{part} end as series_{part}" for part in _COUNTED),
+    "size.gpu_id is not null or gpu.id is null as described",
+]
+"""The figures of a size's GPU and of its interconnect; for the latter those of the series go first."""
 
 
 _COMPARED = (
@@ -243,20 +200,13 @@ def neighbours_query(keys: Sequence[str], params: SimilarSearch, today: date, ru
     return BoundStatement(_neighbours_statement(PriceScopeKey.of(params, rules)), values)
 
 
-@cached_statement(32)
-def _neighbours_statement(scope_key: PriceScopeKey) -> Select[Any]:
-    scope = PriceScope.for_keys(scope_key)
-    these = select(size.key.label("size_key")).where(is_listed(size.key, KEYS)).cte("these")
-    columns = [
-        *(size.key, status_of(size).label("status"), gpu.family.label("gpu_family")),
-        scope.offer.priced_in.label("region"),
-        cast(usd_by(scope.offer, scope.purchase), UsdColumn).label("usd_per_hour"),
-        scope.offer[f"{scope.purchase}_adjustment"].label("adjustment"),
-        local_disk_gib().label("local_disk_gib"),
-        *(size[name] for name in _COMPARED),
-    ]
-    return (
-        scope.join_to_sizes(select(*columns).join_from(these, SIZE, size.key == these.c.size_key))
-        .join(GPU, gpu.id == size.gpu_id, isouter=True)
-        .order_by(size.key)
-    )
+@cached_statement(32, kinds=exact("usd_per_hour"))
+def _neighbours_statement(sql: Dialect, scope_key: PriceScopeKey) -> str:
+    scope = PriceScope.for_keys(sql, scope_key)
+    return f"""with these as (select key as size_key from size where {sql.is_listed("key", KEYS)})
+        select size.key, {status_of(sql, "size")} as status, gpu.family as gpu_family,
+        {scope.offer}.priced_in as region, {usd_by(sql, scope.offer, scope.purchase)} as usd_per_hour,
+        {scope.offer}.{scope.purchase}_adjustment as adjustment, {LOCAL_DISK_GIB} as local_disk_gib,
+        {columns_of("size", _COMPARED)}
+        from these join size on size.key = these.size_key {scope.join_to_sizes()}
+        left join gpu on gpu.id = size.gpu_id order by size.key"""

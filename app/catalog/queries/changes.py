@@ -9,26 +9,8 @@ from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    DateTime,
-    Double,
-    Integer,
-    Select,
-    String,
-    bindparam,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-)
 
-from app.catalog.column_types import table_of
 from app.catalog.fields import ChangeKind
-from app.catalog.in_force import PRICE
-from app.catalog.models import Change, Revision
 from app.catalog.names import size_key
 from app.catalog.purchases import Purchase
 from app.catalog.queries.filters import (
@@ -61,13 +43,12 @@ from app.catalog.queries.params import (
     optional,
     several,
 )
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
+from app.catalog.queries.price_scope import PriceScope
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
+from app.catalog.statements import COLUMN_KINDS, RAW, Statement, cached_statement
+from app.db.dialects import Dialect, all_of, columns_of
+from app.db.statements import BoundStatement, ColumnKind, Reader, fetch, to_dicts
 from app.errors import BadQuery, NotFound
-
-CHANGE, REVISION = table_of(Change), table_of(Revision)
-change = CHANGE.c
 
 MAX_ENTRIES = 30
 """How many revisions a feed has at most."""
@@ -127,21 +108,20 @@ class ChangeSearch(ChangeFilter, PageParams):
     """A page of events."""
 
 
-def _moved_by(_scope: PriceScope, least: Sequence[BindParameter[Any]]) -> ColumnElement[bool]:
-    percent = bindparam(least[0].key, type_=Double)
-    return or_(change.percent >= percent, change.percent <= -percent)
+def _moved_by(_scope: PriceScope, least: Sequence[str]) -> str:
+    return f"change.percent >= {least[0]} or change.percent <= -{least[0]}"
 
 
 CHANGE_FILTERS: Mapping[str, Filter] = {
-    "kind": any_of(change.kind),
-    "revision": equals(change.revision),
-    "size": Filter(lambda _scope, patterns: matches_name(change.size_key, change.size, patterns), name_patterns),
+    "kind": any_of("change.kind"),
+    "revision": equals("change.revision"),
+    "size": Filter(lambda _scope, patterns: matches_name("change.size_key", "change.size", patterns), name_patterns),
     "provider": FILTERS["provider"],
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
-    "region": any_of(change.region),
-    "os": equals(change.os),
-    "purchase": equals(change.purchase),
+    "region": any_of("change.region"),
+    "os": equals("change.os"),
+    "purchase": equals("change.purchase"),
     "min_percent": Filter(_moved_by, lambda percent: (float(percent),)),
 }
 """Every filter of events by its name, except `since`, which is a revision when the statement runs."""
@@ -177,68 +157,56 @@ Filters = tuple[ActiveFilter, ...]
 """The filters of a request: what its statements are cached under."""
 
 
+_EVENT_KINDS: Mapping[str, ColumnKind] = {**COLUMN_KINDS, "at": "time"}
+_EVENT = f"{columns_of('change', _COLUMNS)}, revision.created_at as at"
+
+
 @lru_cache(maxsize=64)
 def _listed(filters: Filters) -> ListStatements:
-    return ListStatements(lambda: _matching(filters, _event_columns()), ("id",))
+    return ListStatements(lambda sql: f"select {_EVENT} {_from_changes(sql, filters)}", {"id": int}, kinds=_EVENT_KINDS)
 
 
 @cached_statement(64)
-def _entries_statement(filters: Filters) -> Select[Any]:
+def _entries_statement(sql: Dialect, filters: Filters) -> str:
     """Rows: revision, time, kind, number of events; of the newest revisions with any."""
-    newest = (
-        _matching(filters, [change.revision])
-        .distinct()
-        .order_by(change.revision.desc())
-        .limit(bindparam("limit", type_=Integer))
-        .subquery()
-    )
-    columns = [change.revision, REVISION.c.created_at, change.kind, func.count().label("events")]
-    query = _matching(filters, columns).where(change.revision.in_(select(newest.c.revision)))
-    query = query.group_by(change.revision, REVISION.c.created_at, change.kind)
-    return query.order_by(change.revision.desc(), func.min(change.id))
+    changes = _from_changes(sql, filters)
+    return f"""
+        select change.revision, revision.created_at, change.kind, count(*) as events {changes}
+            and change.revision in (
+                select distinct change.revision {changes} order by change.revision desc limit :limit
+            )
+        group by change.revision, revision.created_at, change.kind
+        order by change.revision desc, min(change.id)
+    """
 
 
-@cached_statement(64)
-def _lines_statement(filters: Filters) -> Select[Any]:
+@cached_statement(64, kinds=_EVENT_KINDS)
+def _lines_statement(sql: Dialect, filters: Filters) -> str:
     """Rows: the first events of each revision from one on."""
-    position = func.row_number().over(partition_by=change.revision, order_by=change.id).label("position")
-    numbered = _matching(filters, [*_event_columns(), position]).subquery()
-    columns = [column for column in numbered.c if column.name != "position"]
-    query = select(*columns).where(numbered.c.position <= bindparam("lines", type_=Integer))
-    return query.order_by(numbered.c.id)
+    return f"""
+        select {", ".join(_COLUMNS)}, at
+        from (
+            select {_EVENT}, row_number() over (partition by change.revision order by change.id) as position
+            {_from_changes(sql, filters)}
+        ) as numbered
+        where position <= :lines
+        order by id
+    """
 
 
-def _event_columns() -> list[ColumnElement[Any]]:
-    return [*(change[name] for name in _COLUMNS), REVISION.c.created_at.label("at")]
-
-
-def _matching(filters: Filters, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """Select events of the revisions after one; sizes and GPUs are joined only for a filter on them."""
+def _from_changes(sql: Dialect, filters: Filters) -> str:
+    """Write from where events of the revisions after one come; sizes and GPUs are joined only for a filter on them."""
     used = {condition.name for condition in filters}
-    query = select(*columns).select_from(CHANGE).join(REVISION, REVISION.c.number == change.revision)
-    if used & {"provider", "series", "gpu"}:
-        query = query.join(SIZE, SIZE.c.key == change.size_key)
-    if "gpu" in used:
-        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    return query.where(change.revision > bindparam("since", type_=Integer), *conditions_by(CHANGE_FILTERS, filters))
+    joins = "join size on size.key = change.size_key" if used & {"provider", "series", "gpu"} else ""
+    joins += " left join gpu on gpu.id = size.gpu_id" if "gpu" in used else ""
+    return f"""from change join revision on revision.number = change.revision {joins}
+        where {all_of("change.revision > :since", *conditions_by(sql, CHANGE_FILTERS, filters))}"""
 
 
-_TRACKED = Statement(
-    lambda: (
-        select(REVISION.c.created_at).where(REVISION.c.changes.is_(None)).order_by(REVISION.c.number.desc()).limit(1)
-    ),
-    short=True,
-)
-_NEWEST = Statement(lambda: select(func.coalesce(func.max(change.id), 0)), short=True)
-_BEFORE = Statement(
-    lambda: select(func.coalesce(func.max(REVISION.c.number), 0)).where(
-        REVISION.c.created_at < bindparam("day", type_=DateTime(timezone=True))
-    ),
-    short=True,
-)
-_KNOWN = Statement(
-    lambda: select(exists().where(change.size_key == bindparam("key", type_=change.size_key.type)).label("known"))
-)
+_TRACKED = Statement("select created_at from revision where changes is null order by number desc limit 1", short=True)
+_NEWEST = Statement("select coalesce(max(id), 0) as id from change", short=True)
+_BEFORE = Statement("select coalesce(max(number), 0) as number from revision where created_at < :day", short=True)
+_KNOWN = Statement("select exists (select 1 from change where size_key = :key) as known")
 
 
 # Plans
@@ -253,7 +221,7 @@ def find_changes(catalog: Catalog, search: ChangeSearch) -> ChangeListing:
     filters, values = _active(catalog, search)
     identity = f"changes {search.model_dump_json(exclude=search.page_param_names())}"
     listing = read_list(catalog, _listed(filters), values, search, identity=identity)
-    ((tracked_since,),) = catalog.fetch(BoundStatement(_TRACKED, {}))
+    ((tracked_since,),) = catalog.fetch(BoundStatement(_TRACKED))
     return ChangeListing(
         items=listing.items,
         next_cursor=listing.next_cursor,
@@ -291,7 +259,7 @@ def find_next_changes(
 
     `filters` are normalized, and no name in them is looked up again.
     """
-    ((newest,),) = fetch(reader, BoundStatement(_NEWEST, {}))
+    ((newest,),) = fetch(reader, BoundStatement(_NEWEST))
     active, values = _active(reader, filters)
     page = BoundStatement(_listed(active).later, values | {"at_0": after, "limit": limit})
     rows = fetch(reader, page)
@@ -307,7 +275,7 @@ def find_past_changes(catalog: Catalog) -> Mapping[str, list[dict[str, Any]]]:
     These are of lists that were read at once, so no revision has them as changes. Of a day the greatest come first.
     """
     since = catalog.today - timedelta(days=PAST_DAYS)
-    bound = BoundStatement(_past_statement(), {"since": since.isoformat()})
+    bound = BoundStatement(_PAST, {"since": since.isoformat()})
     by_day: dict[str, list[dict[str, Any]]] = {}
     for event in to_dicts(bound, catalog.fetch(bound)):
         old, new = (Decimal(event[name]).scaleb(-9) for name in ("old", "new"))
@@ -319,19 +287,27 @@ def find_past_changes(catalog: Catalog) -> Mapping[str, list[dict[str, Any]]]:
     return by_day
 
 
-@cached_statement(1)
-def _past_statement() -> Select[Any]:
-    of_list = [PRICE.c[name] for name in ("size_key", "region", "source_id")]
-    usd, days = PRICE.c.nano_usd_per_hour, cast(PRICE.c.valid_from, String).label("day")
-    before = func.lag(usd).over(partition_by=of_list, order_by=(PRICE.c.valid_from, PRICE.c.known_from)).label("old")
+_PAST = Statement(
     # After an unusual price the next is no change.
-    meant = (PRICE.c.os == "linux", PRICE.c.purchase == "on_demand", PRICE.c.median_nano_usd.is_(None))
-    runs = select(*of_list, PRICE.c.os, PRICE.c.purchase, days, usd.label("new"), before).where(*meant)
-    run = runs.subquery().c
-    columns = [run[name] for name in ("region", "os", "purchase", "day", "old", "new", "source_id")]
-    query = select(SIZE.c.name.label("size"), *columns).join(SIZE, SIZE.c.key == run.size_key)
-    query = query.where(run.old != run.new, run.old > 0, run.day >= bindparam("since", type_=String))
-    return query.order_by(run.day.desc(), SIZE.c.key, run.region)
+    lambda _sql: (
+        """
+        select size.name as size, run.region, run.os, run.purchase, run.day, run.old, run.new, run.source_id
+        from (
+            select size_key, region, source_id, os, purchase,
+                cast(valid_from as text) as day,
+                nano_usd_per_hour as new,
+                lag(nano_usd_per_hour)
+                    over (partition by size_key, region, source_id order by valid_from, known_from) as old
+            from price
+            where os = 'linux' and purchase = 'on_demand' and median_nano_usd is null
+        ) as run
+        join size on size.key = run.size_key
+        where run.new <> run.old and run.old > 0 and run.day >= :since
+        order by run.day desc, size.key, run.region
+    """
+    ),
+    kinds=RAW,
+)
 
 
 FilterT = TypeVar("FilterT", bound=ChangeFilter)

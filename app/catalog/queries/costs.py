@@ -9,11 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
-from sqlalchemy import Date, Select, String, and_, bindparam, cast, exists, or_, select
 
-from app.catalog.column_types import table_of
 from app.catalog.in_force import (
-    PRICE,
     Rules,
     adjusted_nano_usd,
     adjustment_json,
@@ -21,7 +18,6 @@ from app.catalog.in_force import (
     is_in_force,
     last_observed,
 )
-from app.catalog.models import Disk, DiskPrice
 from app.catalog.purchases import DISK_TYPES, DiskType, Redundancy
 from app.catalog.queries.params import (
     MAX_VALUES,
@@ -40,13 +36,12 @@ from app.catalog.queries.params import (
     optional,
     several,
 )
-from app.catalog.queries.price_scope import region_binds
 from app.catalog.queries.snapshot import Catalog
+from app.catalog.statements import Statement, cached_statement
+from app.catalog.tables import select_all
+from app.db.dialects import Dialect, parameters
 from app.db.functions import NANO
-from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
-
-DISK, DISK_PRICE = table_of(Disk), table_of(DiskPrice)
-_disk_price = DISK_PRICE.c
+from app.db.statements import BoundStatement, Reader, fetch, to_dicts
 
 DISK_SORT_KEYS = ("type", "max_gib", "max_iops", "max_mbps", "usd_per_month", "usd_per_gib_month")
 
@@ -95,45 +90,38 @@ class DiskCatalog:
 
 def load_disks(reader: Reader, day: date, regions: Sequence[str]) -> DiskCatalog:
     """Read all disks, and the rates that are in force on a day in some regions, or in all where none is given."""
-    query = BoundStatement(_DISKS, {})
+    query = BoundStatement(_DISKS)
     disks = fetch(reader, query)
     values = {f"region_{index}": code for index, code in enumerate(regions)}
     rows = fetch(reader, BoundStatement(_rates_statement(len(regions)), values | {"day": day.isoformat()}))
     rates: dict[str, dict[str, dict[str, DiskRate]]] = {}
     for disk, region, per, nano_usd, valid_from, source in rows:
-        rate = DiskRate(usd=Decimal(nano_usd) / NANO, valid_from=date.fromisoformat(valid_from), source_id=source)
+        rate = DiskRate(usd=Decimal(nano_usd) / NANO, valid_from=valid_from, source_id=source)
         rates.setdefault(disk, {}).setdefault(region, {})[per] = rate
     return DiskCatalog(disks=to_dicts(query, disks), rates=rates)
 
 
-_DISKS = Statement(lambda: select(DISK).order_by(DISK.c.id), short=True)
+_DISKS = Statement(f"{select_all('disk')} order by id", short=True)
 
 
 @cached_statement(64, short=True)
-def _rates_statement(regions: int) -> Select[Any]:
-    """Build the statement of the newest rate of each disk, region and unit; of one day that of the first source."""
-    day: Any = bindparam("day", type_=Date)
-    newer = DISK_PRICE.alias("newer").c
-    later = or_(
-        newer.valid_from > _disk_price.valid_from,
-        and_(newer.valid_from == _disk_price.valid_from, newer.source_id < _disk_price.source_id),
-    )
-    same = (newer[name] == _disk_price[name] for name in ("region", "disk_id", "per"))
-    query = (
-        select(
-            *(_disk_price.disk_id, _disk_price.region, _disk_price.per, _disk_price.nano_usd),
-            cast(_disk_price.valid_from, String).label("valid_from"),
-            _disk_price.source_id,
+def _rates_statement(sql: Dialect, regions: int) -> str:
+    """Write the statement of the newest rate of each disk, region and unit; of one day that of the first source."""
+    day = sql.day("day")
+    there = f"and rate.region in ({', '.join(parameters('region', regions))})" if regions else ""
+    return f"""
+        select disk_id, region, per, nano_usd, valid_from, source_id
+        from disk_price as rate
+        where valid_from <= {day} {there} and not exists (
+            select 1 from disk_price as newer
+            where newer.region = rate.region and newer.disk_id = rate.disk_id and newer.per = rate.per
+                and newer.valid_from <= {day}
+                and (newer.valid_from > rate.valid_from
+                    or newer.valid_from = rate.valid_from and newer.source_id < rate.source_id)
         )
-        .where(_disk_price.valid_from <= day, ~exists().where(*same, newer.valid_from <= day, later))
-        .order_by(*(_disk_price[name] for name in ("region", "disk_id", "per")))
-    )
-    if regions:
-        query = query.where(or_(*(_disk_price.region == code for code in region_binds(regions))))
-    return query
+        order by region, disk_id, per
+    """
 
-
-price = PRICE.c
 
 MAX_DISKS = 64
 """No VM takes more data disks than this."""
@@ -259,7 +247,7 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
         return SizePrice(
             region=region,
             usd_per_hour=Decimal(nano_usd) / NANO,
-            as_of=date.fromisoformat(as_of),
+            as_of=as_of,
             approximate_date=approximate_date,
             source_id=source_id,
             adjustment=adjustment,
@@ -271,33 +259,21 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
 
 
 @cached_statement(64, short=True)
-def _cheapest_statement(regions: int, rules: Rules, *, dated: bool) -> Select[Any]:
-    """Build the statement of the cheapest offer of a size: of equals that of the first region."""
-    day, known_day, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
-    days = (day, known_day if dated else None)
-    paid = adjusted_nano_usd(price, day, rules).label("paid")
-    query = (
-        select(
-            price.region,
-            paid,
-            cast(last_observed(price, *days), String).label("as_of"),
-            price.approximate_date,
-            price.source_id,
-            adjustment_json(price, day, rules).label("adjustment"),
-            price.median_nano_usd.is_not(None),
-            price.disputed,
-        )
-        .where(
-            price.size_key == bindparam("key", type_=price.size_key.type),
-            price.os == bindparam("os", type_=price.os.type),
-            price.purchase == bindparam("purchase", type_=price.purchase.type),
-            is_in_force(price, *days, spot_since),
-        )
-        .order_by(paid, price.region)
-        .limit(1)
-    )
-    if regions:
-        query = query.where(or_(*(price.region == code for code in region_binds(regions))))
-    else:
-        query = query.where(price.median_nano_usd.is_(None))
-    return query
+def _cheapest_statement(sql: Dialect, regions: int, rules: Rules, *, dated: bool) -> str:
+    """Write the statement of the cheapest offer of a size: of equals that of the first region.
+
+    Among all regions an unusual price is not the cheapest.
+    """
+    day, known_at = sql.day("day"), sql.day("known") if dated else None
+    there = f"price.region in ({', '.join(parameters('region', regions))})" if regions else "median_nano_usd is null"
+    return f"""
+        select price.region, {adjusted_nano_usd(sql, "price", day, rules)} as paid,
+            {last_observed("price", day, known_at)} as as_of, price.approximate_date, price.source_id,
+            {adjustment_json(sql, "price", day, rules)} as adjustment,
+            price.median_nano_usd is not null as unusual, price.disputed
+        from price
+        where price.size_key = :key and price.os = :os and price.purchase = :purchase
+            and {there} and {is_in_force("price", day, known_at, sql.day("spot_since"))}
+        order by paid, price.region
+        limit 1
+    """

@@ -2,19 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Select, String, exists, literal_column, select
-
-from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_GROUPS
-from app.catalog.models import Fact
 from app.catalog.queries.params import SizeFilter
-from app.catalog.queries.price_scope import SIZE, literal_text
 from app.catalog.queries.size_sets import SizeQuestion
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import Catalog
-from app.db.statements import BoundStatement, cached_statement
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement
 
 _NOT_OF_ALL = {"gpu_id", "gpu_fraction", "parent_size", "cpu_baseline_percent", "cpu_credits_per_hour"}
 """Fields that apply to some sizes only, so that null does not mean unknown."""
@@ -74,7 +69,7 @@ def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
     """Count the known figures of the sizes that a search finds; raises what the search raises."""
     question = SizeQuestion(catalog, normalize(search, catalog.snapshot))
     matching = question.found()
-    on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_on_pages(), {})))
+    on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_ON_PAGES)))
     items = []
     for field in FIELDS:
         applicable = matching & ~question.inapplicable(field)
@@ -104,9 +99,7 @@ def _unknown(
         yield UnknownOfSeries(series=name, sizes=missing.bit_count(), total=sizes.bit_count(), reason=reason)
 
 
-@cached_statement(1)
-def _on_pages() -> Select[Any]:
-    """Build the statement of the keys of sizes of which a documentation page states something."""
-    fact = table_of(Fact).c
-    on_page = (fact.kind == literal_text("size"), fact.file.like(literal_column("'%.md'", String)))
-    return select(SIZE.c.key).where(exists().where(fact.subject == SIZE.c.key, *on_page))
+_ON_PAGES = Statement("""
+        select key from size
+        where exists (select 1 from fact where kind = 'size' and subject = size.key and file like '%.md')""")
+"""The keys of sizes of which a documentation page states something."""

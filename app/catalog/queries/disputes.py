@@ -1,20 +1,21 @@
 """Read the figures on which sources disagree, each with everything that is said of it: of facts, then of prices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, and_, func, or_, select
-from sqlalchemy.orm import Session
+import orjson
 
-from app.catalog.in_force import PRICE, SERIES
+from app.catalog.in_force import SERIES
 from app.catalog.queries.lookups import check_field, check_source, get_subject_key, resolve_series
 from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams, optional, several
-from app.catalog.queries.provenance import CONFLICTING_FIELDS, FACT, PRICE_FIELD, SIZE, SOURCE, VERDICT_RANK, about
+from app.catalog.queries.provenance import CONFLICTING_FIELDS, PRICE_FIELD, VERDICT_RANK, about
 from app.catalog.queries.snapshot import Catalog
-from app.db.functions import usd_of, usd_text
+from app.catalog.statements import cached_statement
+from app.db.dialects import Dialect, columns_of
+from app.db.statements import BoundStatement, to_dicts
 
 _FIGURE = ("kind", "subject", "field")
 """What a figure is of: of a size, a series or a GPU; which one; which field of it."""
@@ -61,30 +62,20 @@ class DisputeListing:
 
 def find_disputes(catalog: Catalog, filters: DisputeFilter, *, offset: int, limit: int) -> DisputeListing:
     """Find the disputed figures by subject; raises BadQuery for a field, series, source or subject that is unknown."""
-    session = catalog.session
-    conditions = _conditions(catalog, filters)
-    disputed = _figures(conditions)
-    of_any_field = _figures({name: condition for name, condition in conditions.items() if name != "field"})
-    of_any_source = _figures({name: condition for name, condition in conditions.items() if name != "source"})
-    prices = _disputed_prices(catalog, filters)
+    values = _values(catalog, filters)
+    prices = _disputed_prices(catalog, values)
     priced = [price for price in prices if filters.source is None or _names(price, filters.source)]
-    by_field = session.execute(select(of_any_field.c.field, func.count()).group_by(of_any_field.c.field))
-    by_source = session.execute(
-        select(SOURCE.c.id, SOURCE.c.title, func.count())
-        .join_from(of_any_source, FACT, _same_figure(of_any_source.c))
-        .join(SOURCE, SOURCE.c.id == FACT.c.source_id)
-        .group_by(SOURCE.c.id, SOURCE.c.title)
-        .order_by(SOURCE.c.title, SOURCE.c.id)
-    )
-    fields = dict(tuple(row) for row in by_field) | ({PRICE_FIELD: len(priced)} if priced else {})
+    by_field = catalog.fetch(BoundStatement(_by_field(*(name for name in values if name != "field")), values))
+    by_source = catalog.fetch(BoundStatement(_by_source(*(name for name in values if name != "source")), values))
+    fields = dict(by_field) | ({PRICE_FIELD: len(priced)} if priced else {})
     sources = {key: (title, count) for key, title, count in by_source}
     if filters.field not in (None, PRICE_FIELD):
         prices = priced = []
     titles = {fact["source_id"]: fact["source_title"] for price in prices for fact in price.facts}
     for key, title in sorted(titles.items()):
         sources[key] = title, sources.get(key, (title, 0))[1] + sum(_names(price, key) for price in prices)
-    total = session.execute(select(func.count()).select_from(disputed)).scalar_one()
-    figures = _read(session, disputed, offset, limit)
+    ((total,),) = catalog.fetch(BoundStatement(_count(*values), values))
+    figures = _read(catalog, BoundStatement(_page(*values), {**values, "offset": offset, "limit": limit}))
     rest = slice(max(offset - total, 0), max(offset + limit - total, 0))
     return DisputeListing(figures=[*figures, *priced[rest]], total=total + len(priced), fields=fields, sources=sources)
 
@@ -93,33 +84,12 @@ def _names(figure: DisputedFigure, source: str) -> bool:
     return any(fact["source_id"] == source for fact in figure.facts)
 
 
-def _disputed_prices(catalog: Catalog, filters: DisputeFilter) -> list[DisputedFigure]:
+def _disputed_prices(catalog: Catalog, values: Mapping[str, str]) -> list[DisputedFigure]:
     """Read the disputed prices of the sizes that filters leave, by size, region, system and purchase model."""
-    run = PRICE.c
-    query = (
-        select(
-            *(run[name] for name in SERIES),
-            usd_text(usd_of(run.nano_usd_per_hour)).label("value"),
-            run.seen_until,
-            run.source_id,
-            *about(SOURCE),
-            SIZE.c.name,
-            SIZE.c.series_id,
-        )
-        .join_from(PRICE, SOURCE, SOURCE.c.id == run.source_id)
-        .join(SIZE, SIZE.c.key == run.size_key)
-        .where(run.disputed.is_(True))
-        .order_by(*(run[name] for name in SERIES), run.seen_until.desc(), run.source_id)
-    )
-    if filters.subject is not None:
-        query = query.where(run.size_key == get_subject_key(catalog, filters.subject, catalog.snapshot.series))
-    if filters.series:
-        query = query.where(SIZE.c.series_id.in_(resolve_series(catalog.snapshot.series, filters.series)))
+    query = BoundStatement(_prices(*(name for name in values if name in _OF_PRICES)), values)
     figures = []
-    for (key, region, os, purchase), rows in groupby(
-        catalog.session.execute(query).mappings(), key=itemgetter(*SERIES)
-    ):
-        first, *others = (dict(row) for row in rows)
+    for (key, region, os, purchase), rows in groupby(to_dicts(query, catalog.fetch(query)), key=itemgetter(*SERIES)):
+        first, *others = rows
         seen = f"last seen on {first['seen_until']}"
         judged = [(first, "accepted", seen)]
         judged += [(row, "disputed", f"last seen on {row['seen_until']}, the accepted one {seen}") for row in others]
@@ -139,58 +109,102 @@ def _to_figure(figure: tuple[str, ...], facts: Sequence[Mapping[str, Any]], wher
     return DisputedFigure(kind=kind, subject=subject, name=name, series=series, field=field, facts=facts, where=where)
 
 
-def _conditions(catalog: Catalog, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
-    """Return the conditions on a fact that disputes, by parameter."""
-    conditions: dict[str, ColumnElement[bool]] = {}
+def _values(catalog: Catalog, filters: DisputeFilter) -> dict[str, str]:
+    """Return the parameters of the conditions on a fact that disputes, by the filter."""
+    values = {}
     if filters.field is not None:
         check_field(filters.field, CONFLICTING_FIELDS)
-        conditions["field"] = FACT.c.field == filters.field
+        values["field"] = filters.field
     if filters.subject is not None:
-        conditions["subject"] = FACT.c.subject == get_subject_key(catalog, filters.subject, catalog.snapshot.series)
+        values["subject"] = get_subject_key(catalog, filters.subject, catalog.snapshot.series)
     if filters.series:
-        ids = resolve_series(catalog.snapshot.series, filters.series)
-        sizes = select(SIZE.c.key).where(SIZE.c.series_id.in_(ids))
-        conditions["series"] = or_(
-            and_(FACT.c.kind == "size", FACT.c.subject.in_(sizes)),
-            and_(FACT.c.kind == "series", FACT.c.subject.in_(ids)),
-        )
+        values["series"] = orjson.dumps(resolve_series(catalog.snapshot.series, filters.series)).decode()
     if filters.source is not None:
         check_source(catalog, filters.source)
-        other = FACT.alias("of_source")
-        conditions["source"] = (
-            select(other.c.line).where(_same_figure(other.c), other.c.source_id == filters.source).exists()
-        )
-    return conditions
+        values["source"] = filters.source
+    return values
 
 
-def _figures(conditions: Mapping[str, ColumnElement[bool]]) -> Subquery:
+def _condition(sql: Dialect, name: str) -> str:
+    """Write the condition of a filter on a fact that disputes."""
+    if name == "series":
+        return f"""(
+            fact.kind = 'size' and fact.subject in (select key from size where {sql.is_listed("series_id", name)})
+            or fact.kind = 'series' and {sql.is_listed("fact.subject", name)}
+        )"""
+    if name == "source":
+        return f"exists (select 1 from fact as other where {_same_figure('other', 'fact')} and source_id = :source)"
+    return f"fact.{name} = :{name}"
+
+
+def _figures(sql: Dialect, filters: Sequence[str]) -> str:
     """Select the figures, each once."""
-    columns = (FACT.c[name] for name in _FIGURE)
-    return select(*columns).where(FACT.c.verdict == "disputed", *conditions.values()).distinct().subquery("figure")
+    conditions = " and ".join(("verdict = 'disputed'", *(_condition(sql, name) for name in filters)))
+    return f"select distinct {', '.join(_FIGURE)} from fact where {conditions}"
 
 
-def _same_figure(figure: Any) -> ColumnElement[bool]:
-    return and_(*(FACT.c[name] == figure[name] for name in _FIGURE))
+def _same_figure(left: str, right: str) -> str:
+    return " and ".join(f"{left}.{name} = {right}.{name}" for name in _FIGURE)
 
 
-def _read(session: Session, disputed: Subquery, offset: int, limit: int) -> list[DisputedFigure]:
-    """Read the figures of a page with their facts."""
-    figure = select(disputed).order_by(*(disputed.c[name] for name in ("subject", "kind", "field")))
-    page = figure.offset(offset).limit(limit).subquery("page")
+@cached_statement(16)
+def _count(sql: Dialect, *filters: str) -> str:
+    return f"select count(*) from ({_figures(sql, filters)}) as figure"
+
+
+@cached_statement(16)
+def _by_field(sql: Dialect, *filters: str) -> str:
+    return f"select field, count(*) from ({_figures(sql, filters)}) as figure group by field"
+
+
+@cached_statement(16)
+def _by_source(sql: Dialect, *filters: str) -> str:
+    return f"""
+        select source.id, source.title, count(*)
+        from ({_figures(sql, filters)}) as figure
+        join fact on {_same_figure("fact", "figure")}
+        join source on source.id = fact.source_id
+        group by source.id, source.title
+        order by source.title, source.id"""
+
+
+@cached_statement(16)
+def _page(sql: Dialect, *filters: str) -> str:
+    """Build the statement of the facts about the figures of a page."""
     stated = ("kind", "subject", "field", "value", "unit", "corrected_value", "verdict", "reason", "raw", "source_id")
-    rows = session.execute(
-        select(
-            *(FACT.c[name] for name in stated),
-            *about(SOURCE),
-            func.coalesce(SIZE.c.name, FACT.c.subject).label("name"),
-            SIZE.c.series_id,
-        )
-        .join_from(page, FACT, _same_figure(page.c))
-        .join(SOURCE, SOURCE.c.id == FACT.c.source_id)
-        .join(SIZE, and_(FACT.c.kind == "size", SIZE.c.key == FACT.c.subject), isouter=True)
-        .order_by(FACT.c.subject, FACT.c.kind, FACT.c.field, VERDICT_RANK, FACT.c.source_id)
-    ).mappings()
+    return f"""
+        select {columns_of("fact", stated)}, {about("source")},
+            coalesce(size.name, fact.subject) as name, size.series_id
+        from ({_figures(sql, filters)} order by subject, kind, field limit :limit offset :offset) as page
+        join fact on {_same_figure("fact", "page")}
+        join source on source.id = fact.source_id
+        left join size on fact.kind = 'size' and size.key = fact.subject
+        order by fact.subject, fact.kind, fact.field, {VERDICT_RANK}, fact.source_id"""
+
+
+_OF_PRICES: Mapping[str, Callable[[Dialect], str]] = {
+    "subject": lambda _sql: "price.size_key = :subject",
+    "series": lambda sql: sql.is_listed("size.series_id", "series"),
+}
+"""The conditions of the filters on prices."""
+
+
+@cached_statement(4)
+def _prices(sql: Dialect, *filters: str) -> str:
+    series = columns_of("price", SERIES)
+    return f"""
+        select {series}, {sql.usd_text(sql.usd_of("price.nano_usd_per_hour"))} as value, price.seen_until,
+            price.source_id, {about("source")}, size.name, size.series_id
+        from price
+        join source on source.id = price.source_id
+        join size on size.key = price.size_key
+        where {" and ".join((sql.is_true("price.disputed"), *(_OF_PRICES[name](sql) for name in filters)))}
+        order by {series}, price.seen_until desc, price.source_id"""
+
+
+def _read(catalog: Catalog, page: BoundStatement) -> list[DisputedFigure]:
+    """Read the figures of a page with their facts."""
     by_figure: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_figure.setdefault(tuple(row[name] for name in _FIGURE), []).append(dict(row))
+    for row in to_dicts(page, catalog.fetch(page)):
+        by_figure.setdefault(tuple(row[name] for name in _FIGURE), []).append(row)
     return [_to_figure(figure, facts) for figure, facts in by_figure.items()]

@@ -12,19 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 import orjson
-from sqlalchemy import Date, Select, String, bindparam, cast, func, select
 
-from app.catalog.column_types import table_of
-from app.catalog.models import ExchangeRate
 from app.catalog.projections import OFFER_JSON_FIELDS
-from app.db.statements import BoundStatement, Reader, cached_statement, fetch
+from app.catalog.statements import Statement, exact
+from app.db.statements import BoundStatement, Reader, fetch
 from app.errors import BadQuery
 
 USD, EUR = "USD", "EUR"
 DECIMALS = 9
 """Decimal places of a converted amount, as many as a price in US dollars has."""
-
-RATE = table_of(ExchangeRate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +110,13 @@ def find_exchange_rate(reader: Reader, currency: str | None, day: date) -> Curre
         return None
     # The euro has no rows: it is what the others are counted in.
     listed = USD if currency == EUR else currency
-    rows = fetch(reader, BoundStatement(_rate_statement(), {"currency": listed, "day": day.isoformat()}))
+    rows = fetch(reader, BoundStatement(_RATE, {"currency": listed, "day": day.isoformat()}))
     if not rows and currency == USD:
         return None
     if not rows:
-        currencies = fetch(reader, BoundStatement(_currencies_statement(), {}))
+        currencies = fetch(reader, BoundStatement(_CURRENCIES))
         raise _no_rate(currency, day, {name: (first, last) for name, first, last in currencies})
-    ((on, units, usd, source),) = rows
-    published = date.fromisoformat(on)
+    ((published, units, usd, source),) = rows
     return CurrencyRate(
         currency=currency,
         units_per_euro=Decimal(1) if currency == EUR else units,
@@ -132,34 +127,28 @@ def find_exchange_rate(reader: Reader, currency: str | None, day: date) -> Curre
     )
 
 
-@cached_statement(1, short=True)
-def _rate_statement() -> Select[Any]:
-    """Build the statement of the newest rate at or before `day`; the row is day, units and USD per euro, and source."""
-    usd = RATE.alias("usd").c
-    newest = (
-        select(RATE.c.source_id, func.max(RATE.c.day).label("day"))
-        .where(RATE.c.currency == USD, RATE.c.day <= bindparam("day", type_=Date))
-        .group_by(RATE.c.source_id)
-        .subquery("newest")
-    )
-    rate, same = RATE.c, newest.c
-    return (
-        select(
-            cast(rate.day, String).label("day"), rate.units_per_euro, usd.units_per_euro.label("usd"), rate.source_id
-        )
-        .join_from(newest, RATE, (rate.source_id == same.source_id) & (rate.day == same.day))
-        .join(usd.day.table, (usd.source_id == same.source_id) & (usd.day == same.day) & (usd.currency == USD))
-        .where(rate.currency == bindparam("currency", type_=rate.currency.type))
-        .order_by(rate.day.desc(), rate.source_id)
-        .limit(1)
-    )
-
-
-@cached_statement(1)
-def _currencies_statement() -> Select[Any]:
-    """Build the statement of every currency, with its first and last day."""
-    ends = (cast(end(RATE.c.day), String).label(name) for name, end in (("first", func.min), ("last", func.max)))
-    return select(RATE.c.currency, *ends).group_by(RATE.c.currency).order_by(RATE.c.currency)
+_RATE = Statement(
+    lambda sql: (
+        f"""
+        select rate.day, rate.units_per_euro, usd.units_per_euro as usd, rate.source_id
+        from (
+            select source_id, max(day) as day from exchange_rate
+            where currency = '{USD}' and day <= {sql.day("day")} group by source_id
+        ) as newest
+        join exchange_rate as rate on rate.source_id = newest.source_id and rate.day = newest.day
+        join exchange_rate as usd
+            on usd.source_id = newest.source_id and usd.day = newest.day and usd.currency = '{USD}'
+        where rate.currency = :currency
+        order by rate.day desc, rate.source_id
+        limit 1"""
+    ),
+    kinds=exact("usd"),
+    short=True,
+)
+"""The newest rate at or before `day`, with that of US dollars; both are units per euro."""
+_CURRENCIES = Statement("""
+        select currency, min(day) as first, max(day) as last from exchange_rate group by currency order by currency""")
+"""Every currency, with its first and last day."""
 
 
 def _no_rate(currency: str, day: date, days: Mapping[str, tuple[Any, Any]]) -> BadQuery:

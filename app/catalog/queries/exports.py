@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import orjson
 from pydantic import Field
-from sqlalchemy import JSON, ColumnElement, Date, Select, String, and_, bindparam, cast, func, or_, select, type_coerce
-from sqlmodel import SQLModel
 
-from app.catalog.column_types import UsdColumn, table_of
-from app.catalog.fields import SHOWN_FIELDS, FieldKind
-from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Offer, Region, Revision, Series, Size, Source
+from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SHOWN_FIELDS, FieldKind
+from app.catalog.presets import Preset
 from app.catalog.projections import SIZE_JSON_FIELDS, usd_by
 from app.catalog.providers import ProviderId
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
@@ -27,12 +23,14 @@ from app.catalog.queries.prices import (
     price_list_statement,
     to_price_statement_key,
 )
-from app.catalog.queries.provenance import conflicts_query, refused_prices_query
+from app.catalog.queries.provenance import conflicts_query
 from app.catalog.queries.size_sets import list_query
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
-from app.db.functions import usd_of
-from app.db.statements import BoundStatement, Rows, Statement, cached_statement
+from app.catalog.statements import COLUMN_KINDS, Statement
+from app.catalog.tables import TABLE_COLUMNS
+from app.db.dialects import Dialect, quote_all
+from app.db.statements import BoundStatement, Rows
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
@@ -192,112 +190,154 @@ def select_columns(columns: Mapping[str, T], names: Sequence[str], noun: str = "
     return {name: columns[name] for name in names} if names else columns
 
 
-_KINDS: Mapping[type, FieldKind] = {bool: "boolean", int: "integer", float: "number", Decimal: "number", date: "date"}
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table that can be exported: its columns, each with its kind, and its rows in their order as SQL."""
+
+    columns: Mapping[str, FieldKind]
+    query: Callable[[Dialect], str]
 
 
-def _table(model: type[SQLModel]) -> Select[Any]:
-    table = table_of(model)
-    return select(table).order_by(*table.primary_key)
+_TABLE_KINDS: Mapping[str, FieldKind] = {
+    **{name: "date" if kind == "day" else "boolean" for name, kind in COLUMN_KINDS.items() if kind in ("day", "flag")},
+    **{name: field.kind for fields in (GPU_FIELDS, SERIES_FIELDS) for name, field in fields.items()},
+    **{name: "integer" for name, hint in get_type_hints(Preset).items() if hint in (int, int | None)},
+    **dict.fromkeys(("burst_iops", "burst_mbps", "included_iops", "included_mbps", "iops_per_gib"), "integer"),
+    **dict.fromkeys(("min_gib", "max_gib", "max_iops", "max_mbps", "max_shares"), "integer"),
+    **dict.fromkeys(("line", "number", "changes"), "integer"),
+    **dict.fromkeys(("latitude", "longitude", "mbps_per_iops", "usd", "usd_per_hour"), "number"),
+    "source_ids": "list",
+}
+"""Kinds of columns of tables; others are text."""
 
 
-def _disk_prices() -> Select[Any]:
-    price = table_of(DiskPrice)
-    usd = type_coerce(usd_of(price.c.nano_usd), UsdColumn()).label("usd")
-    columns = (usd if column.name == "nano_usd" else column for column in price.columns)
-    return select(*columns).order_by(*price.primary_key)
+def _columns(names: Sequence[str]) -> Mapping[str, FieldKind]:
+    return {name: _TABLE_KINDS.get(name, "text") for name in names}
 
 
-def _refused_prices() -> Select[Any]:
-    query = refused_prices_query()
-    return query.with_only_columns(*(column for column in query.selected_columns if column.name != "size_key"))
+def _table(name: str, key: str, columns: str = "", **written: str) -> _Table:
+    """Return the export of all rows in the order of a key; some columns are `written` as SQL, and prices as dollars.
+
+    The columns are those of TABLE_COLUMNS by default.
+    """
+    names = columns.split() or TABLE_COLUMNS[name]
+
+    def query(sql: Dialect) -> str:
+        usd = (column for column in names if column.startswith("usd"))
+        as_sql = written | {column: f"cast({sql.usd_of(f'nano_{column}')} as double precision)" for column in usd}
+        shown = ", ".join(f"{as_sql.get(column, column)} as {column}" for column in names)
+        return f"select {shown} from {name} order by {key}"
+
+    return _Table(_columns(names), query)
 
 
-EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
-    "facts": partial(_table, Fact),
-    "conflicts": conflicts_query,
-    "refused_prices": _refused_prices,
-    "gpus": partial(_table, Gpu),
-    "series": partial(_table, Series),
-    "models": partial(_table, LanguageModel),
-    "regions": partial(_table, Region),
-    "disks": partial(_table, Disk),
-    "disk_prices": _disk_prices,
-    "sources": partial(_table, Source),
-    "revisions": partial(_table, Revision),
+EXPORTABLE_TABLES: Mapping[str, _Table] = {
+    "facts": _table(
+        "fact",
+        "kind, subject, field, source_id",
+        "kind subject field source_id written_as value unit raw file line note corrected_value verdict reason",
+    ),
+    "conflicts": _Table(
+        _columns(
+            (
+                *("kind", "subject", "field", "region", "os", "purchase", "unit", "name", "accepted_value"),
+                *("accepted_source_id", "value", "raw", "reason", "file", "line", "source_id", "source_title"),
+                *("source_kind", "source_url", "source_published_on"),
+            )
+        ),
+        conflicts_query,
+    ),
+    "refused_prices": _table(
+        "refused_price",
+        "size_key, region, os, purchase, valid_from, source_id, known_from",
+        "size region os purchase valid_from source_id known_from seen_until rule evidence usd_per_hour",
+        size="(select name from size where size.key = refused_price.size_key)",
+    ),
+    "gpus": _table("gpu", "id"),
+    "series": _table("series", "id"),
+    "models": _table("model", "id"),
+    "regions": _table("region", "code"),
+    "disks": _table("disk", "id"),
+    "disk_prices": _table(
+        "disk_price",
+        "region, disk_id, per, valid_from, source_id",
+        "region disk_id per valid_from source_id usd",
+    ),
+    "sources": _table("source", "id"),
+    "revisions": _table("revision", "number"),
 }
 """The tables that can be exported besides sizes and prices."""
 
 
 def export_table(name: str, params: ColumnParams) -> Export:
     """Return the export of one of EXPORTABLE_TABLES; raises BadQuery for a column that it does not have."""
-    query = EXPORTABLE_TABLES[name]()
-    of_table = {str(column.name): column for column in query.selected_columns}
-    columns = select_columns({name: _kind(column) for name, column in of_table.items()}, params.fields)
-    positions = {name: position for position, name in enumerate(of_table)}
-    readers = [(positions[name], _reader(of_table[name])) for name in columns]
+    table = EXPORTABLE_TABLES[name]
+    columns = select_columns(table.columns, params.fields)
+    positions = {name: position for position, name in enumerate(table.columns)}
+    readers = [(positions[name], _reader(name, kind)) for name, kind in columns.items()]
 
     def values_of(rows: Rows) -> list[Sequence[Any]]:
         of_rows = list(zip(*rows, strict=True))
         return [of_rows[position] if read is None else list(map(read, of_rows[position])) for position, read in readers]
 
-    return Export(query=BoundStatement(Statement(lambda: query), {}), columns=columns, values=values_of)
+    return Export(query=BoundStatement(Statement(table.query)), columns=columns, values=values_of)
 
 
-def _kind(column: ColumnElement[Any]) -> FieldKind:
-    if column.key in LIST_COLUMNS or column.key == "source_ids":
-        return "list"
-    return _KINDS.get(column.type.python_type, "text")
-
-
-def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any] | None:
+def _reader(name: str, kind: FieldKind) -> Callable[[Any], Any] | None:
     """Return the conversion of a column's values from the database to the export, if they need one."""
-    if column.key in LIST_COLUMNS:
+    if name in LIST_COLUMNS:
         return lambda text: text.split("; ") if text else []
-    if isinstance(column.type, JSON) and column.key != "source_ids":
-        return lambda value: orjson.dumps(value).decode()
-    if column.type.python_type is Decimal:
-        return lambda amount: None if amount is None else float(amount)
-    if column.type.python_type in (date, datetime):
+    if name == "counts":
+        return lambda counts: orjson.dumps(counts).decode()
+    if kind == "date" or name == "created_at":
         return lambda day: None if day is None else day.isoformat()
     return None
+
+
+_SIZE_COLUMNS = (
+    *("name", "provider", "category", "vcpus", "memory_gib", "arch", "cpu_model", "retirement_date", "gpu_count"),
+    *("gpu_vendor", "gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_count_numerator"),
+    *("gpu_count_denominator", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count"),
+    *("uncached_disk_iops", "network_mbps", "infiniband", "premium_storage", "accelerated_networking"),
+    *("trusted_launch", "hibernation", "confidential_computing"),
+)
+_OFFER_COLUMNS: Mapping[str, str] = {
+    **{name: f"size.{name}" for name in _SIZE_COLUMNS},
+    "series": "size.series_id",
+    "gpu_family": "gpu.family",
+    "smallest_gpu_memory_gib": "(select min(other.memory_gib) from gpu as other where other.family = gpu.family)",
+    "region": "offer.region",
+    "region_name": "region.name",
+    "os": "offer.os",
+    **{f"{model}_{what}": f"offer.{model}_{what}" for what in ("as_of", "formula") for model in PURCHASE_MODELS},
+}
+"""The columns of `export_offers` as SQL, without the prices, whose names are those of purchase models."""
 
 
 def export_offers(provider: ProviderId, today: date) -> Export:
     """Return the export of the sizes that a provider sells today: a row for each size, region and operating system.
 
     Those of a size come together, and of these those of a region. A size without any price has a row without a region.
+    Days are as the driver returns them.
     """
-    query = BoundStatement(_offers_statement(), {"provider": provider, "today": today})
-    columns: dict[str, FieldKind] = dict.fromkeys(query.statement.names, "text")
+    query = BoundStatement(_OFFERS, {"provider": provider, "today": today.isoformat()})
+    columns: dict[str, FieldKind] = dict.fromkeys((*_OFFER_COLUMNS, *PURCHASE_MODELS), "text")
     return Export(query=query, columns=columns, values=lambda rows: list(zip(*rows, strict=True)))
 
 
-@cached_statement(1)
-def _offers_statement() -> Select[Any]:
-    size, offer, region, gpu = (table_of(model).c for model in (Size, Offer, Region, Gpu))
-    other = table_of(Gpu).alias()
-    smallest = select(func.min(other.c.memory_gib)).where(other.c.family == gpu.family).scalar_subquery()
-    columns = (
-        *(size.name, size.provider, size.series_id.label("series"), size.category, size.vcpus, size.memory_gib),
-        *(size.arch, size.cpu_model, cast(size.retirement_date, String).label("retirement_date")),
-        *(size.gpu_count, size.gpu_vendor, size.gpu_model, size.gpu_memory_gib, size.gpu_memory_gib_per_gpu),
-        *(size.gpu_count_numerator, size.gpu_count_denominator),
-        *(gpu.family.label("gpu_family"), smallest.label("smallest_gpu_memory_gib")),
-        *(size.temp_disk_gib, size.temp_disk_count, size.nvme_disk_gib, size.nvme_disk_count),
-        *(size.uncached_disk_iops, size.network_mbps, size.infiniband, size.premium_storage),
-        *(size.accelerated_networking, size.trusted_launch, size.hibernation, size.confidential_computing),
-        *(offer.region, region.name.label("region_name"), offer.os),
-        *(offer[f"{purchase}_as_of"] for purchase in PURCHASE_MODELS),
-        *(offer[f"{purchase}_formula"] for purchase in PURCHASE_MODELS),
-        *(usd_by(offer, purchase).label(purchase) for purchase in PURCHASE_MODELS),
-    )
-    sold = or_(size.retirement_date.is_(None), size.retirement_date > bindparam("today", type_=Date))
+def _offers(sql: Dialect) -> str:
+    columns = [*_OFFER_COLUMNS.items(), *((model, usd_by(sql, "offer", model)) for model in PURCHASE_MODELS)]
     # Offers in the cheapest region are of no code of a region.
-    of_size = and_(offer.size_key == size.key, *(offer.region != code for code in ANY_REGION.values()))
-    tables = table_of(Size).outerjoin(table_of(Offer), of_size).outerjoin(table_of(Region), region.code == offer.region)
-    return (
-        select(*columns)
-        .select_from(tables.outerjoin(table_of(Gpu), gpu.id == size.gpu_id))
-        .where(size.provider == bindparam("provider"), size.withdrawn.is_not(True), sold)
-        .order_by(size.key, offer.region, offer.os)
-    )
+    return f"""
+        select {", ".join(f"{column} as {name}" for name, column in columns)}
+        from size
+        left join offer on offer.size_key = size.key and offer.region not in ({quote_all(ANY_REGION.values())})
+        left join region on region.code = offer.region
+        left join gpu on gpu.id = size.gpu_id
+        where size.provider = :provider and size.withdrawn is not true
+            and (size.retirement_date is null or size.retirement_date > {sql.day("today")})
+        order by size.key, offer.region, offer.os
+    """
+
+
+_OFFERS = Statement(_offers, kinds={name: kind for name, kind in COLUMN_KINDS.items() if kind == "flag"})

@@ -6,23 +6,8 @@ A filter whose value can be anything becomes parameters, so that one statement s
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
-
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Double,
-    String,
-    and_,
-    bindparam,
-    exists,
-    func,
-    literal,
-    literal_column,
-    or_,
-    select,
-    true,
-)
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS
 from app.catalog.names import display_keys, escape_like, glob_to_like
@@ -42,39 +27,33 @@ from app.catalog.queries.params import (
     PRICE_SORT_KEYS,
     SIZE_COLUMNS,
     SORT_KEYS,
-    OfferParams,
     QueryParams,
     SizeFilter,
     SizeSelection,
 )
 from app.catalog.queries.price_scope import (
-    TODAY,
+    GPU_SLICE_GIB,
+    LOCAL_DISK_GIB,
+    WHOLE_GPU_GIB,
+    ZONES,
     PriceScope,
-    gpu,
-    gpu_slice_gib,
-    literal_text,
-    local_disk_gib,
-    size,
     status_of,
-    whole_gpu_gib,
-    zones_there,
 )
+from app.db.dialects import Dialect, all_of, parameters, quote_all
+from app.db.dialects import any_of as any_condition
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
-
-Condition = ColumnElement[bool]
-Binds = Sequence[BindParameter[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """How one filter becomes SQL: `sql` takes the price scope and the binds of the parameters that `values` returns.
+    """How one filter becomes SQL: `sql` takes the price scope and the parameters of what `values` returns, `:name_0`.
 
     Without `values` it takes the value of the filter itself, and writes it into the statement. `figure` is that
     of a size which the filter is an inclusive bound of, if it is nothing else.
     """
 
-    sql: Callable[[PriceScope, Any], Condition]
+    sql: Callable[[PriceScope, Any], str]
     values: Callable[[Any], Sequence[Any]] | None = None
     figure: str = ""
 
@@ -117,24 +96,21 @@ def active_names(params: QueryParams, names: Iterable[str]) -> list[str]:
 _NO_VALUES: tuple[Any, ...] = (None, ())
 
 
-def filter_condition(
-    active: ActiveFilter, scope: PriceScope, filters: "Mapping[str, Filter] | None" = None
-) -> Condition:
-    """Return the SQL of one filter, with binds for the parameters of `active_filters`."""
+def filter_condition(active: ActiveFilter, scope: PriceScope, filters: "Mapping[str, Filter] | None" = None) -> str:
+    """Write the condition of one filter, with the parameters of `active_filters`."""
     chosen = (FILTERS if filters is None else filters)[active.name]
-    if chosen.values is None:
-        return chosen.sql(scope, active.literal)
-    return chosen.sql(scope, [bindparam(f"{active.name}_{index}") for index in range(active.count)])
+    values = active.literal if chosen.values is None else parameters(active.name, active.count)
+    return chosen.sql(scope, values)
 
 
-def conditions_by(filters: Mapping[str, Filter], active: Iterable[ActiveFilter]) -> list[Condition]:
-    """Return the SQL of filters of another table, none of which uses a price scope."""
-    scope = PriceScope.of(OfferParams())
+def conditions_by(sql: Dialect, filters: Mapping[str, Filter], active: Iterable[ActiveFilter]) -> list[str]:
+    """Write the conditions of filters of another table, none of which uses a price scope."""
+    scope = PriceScope(sql=sql, os="linux", purchase="on_demand")
     return [filter_condition(condition, scope, filters) for condition in active]
 
 
-def _matches(column: ColumnElement[Any], pattern: BindParameter[Any]) -> Condition:
-    return column.like(bindparam(pattern.key, type_=String), escape="\\")
+def _like(text: str, pattern: str) -> str:
+    return f"{text} like {pattern} escape '\\'"
 
 
 def name_patterns(patterns: Iterable[str]) -> list[str]:
@@ -142,82 +118,73 @@ def name_patterns(patterns: Iterable[str]) -> list[str]:
     return [glob_to_like(form) for pattern in patterns for form in (display_keys(pattern)[0], pattern)]
 
 
-def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Binds) -> Condition:
-    """Return the condition that the key or the name of a size matches one of `name_patterns`."""
+def matches_name(key: str, name: str, patterns: Sequence[str]) -> str:
+    """Write the condition that the key or the name of a size matches one of `name_patterns`."""
     pairs = zip(patterns[::2], patterns[1::2], strict=True)
-    return or_(*(_matches(key, of_key) | _matches(func.lower(name), of_name) for of_key, of_name in pairs))
+    return any_condition(*(f"{_like(key, of_key)} or {_like(f'lower({name})', of_name)}" for of_key, of_name in pairs))
 
 
-def _any_name(_scope: PriceScope, patterns: Binds) -> Condition:
+def _any_name(_scope: PriceScope, patterns: Sequence[str]) -> str:
     """A name may begin with its provider: `aws:m5.large`, `gcp:n2-*`."""
-    key, name = (size.provider.concat(":").concat(spelling) for spelling in (size.key, size.name))
-    return matches_name(size.key, size.name, patterns) | matches_name(key, name, patterns)
+    key, name = (f"size.provider || ':' || size.{spelling}" for spelling in ("key", "name"))
+    return any_condition(matches_name("size.key", "size.name", patterns), matches_name(key, name, patterns))
 
 
-def _any_gpu(_scope: PriceScope, patterns: Binds) -> Condition:
-    columns = (func.lower(size.gpu_model), func.lower(gpu.family), size.gpu_id)
-    return or_(*(_matches(column, pattern) for pattern in patterns for column in columns))
+def _any_gpu(_scope: PriceScope, patterns: Sequence[str]) -> str:
+    columns = ("lower(size.gpu_model)", "lower(gpu.family)", "size.gpu_id")
+    return any_condition(*(_like(column, pattern) for pattern in patterns for column in columns))
 
 
-def _any_cpu(_scope: PriceScope, patterns: Binds) -> Condition:
-    """Return the condition that words of the processor's name, or of its generation in brackets, match a pattern."""
-    words = _between(" ", func.lower(size.cpu_model), " ")
-    for bracket in "()":
-        words = func.replace(words, literal_column(f"'{bracket}'"), literal_column("''"))
-    return or_(*(_matches(words, pattern) for pattern in patterns))
+def _any_cpu(_scope: PriceScope, patterns: Sequence[str]) -> str:
+    """Write the condition that words of the processor's name, or of its generation in brackets, match a pattern."""
+    words = "replace(replace(' ' || lower(size.cpu_model) || ' ', '(', ''), ')', '')"
+    return any_condition(*(_like(words, pattern) for pattern in patterns))
 
 
-def _between(before: str, text: ColumnElement[str], after: str) -> ColumnElement[str]:
-    return literal_column(f"'{before}'", String) + text + literal_column(f"'{after}'", String)
-
-
-def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> Condition:
+def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> str:
     if "any" in statuses:
-        return true()
+        return "true"
     if not statuses or set(statuses) == set(ORDERABLE_STATUSES):
         retires = scope.column("retirement_date")
-        return and_(or_(retires.is_(None), retires > TODAY), scope.column("withdrawn").is_not(True))
-    return status_of(scope.offer).in_([literal_text(status) for status in statuses])
+        not_retired = f"({retires} is null or {retires} > {scope.sql.day('today')})"
+        return f"{not_retired} and {scope.column('withdrawn')} is not true"
+    return f"{status_of(scope.sql, scope.offer)} in ({quote_all(statuses)})"
 
 
-def priced_in_all(scope: PriceScope, key: ColumnElement[str], regions: Binds) -> Condition:
-    """Return the condition that a size is priced in every one of the regions by the scope's purchase model."""
-    priced = scope.all_offers.alias("priced").c
-    of_this = (priced.os == literal_text(scope.os), priced.size_key == key, is_priced(priced, scope.purchase))
-    return and_(
+def priced_in_all(scope: PriceScope, key: str, regions: Sequence[str]) -> str:
+    """Write the condition that a size is priced in every one of the regions by the scope's purchase model."""
+    priced = is_priced(scope.sql, "priced", scope.purchase)
+    of_this = f"priced.os = '{scope.os}' and priced.size_key = {key} and {priced}"
+    return all_of(
         *(
-            exists(select(literal(1)).where(priced.region == _typed(region, priced.region), *of_this))
+            f"exists (select 1 from {scope.all_offers} as priced where priced.region = {region} and {of_this})"
             for region in regions
         )
     )
 
 
-def _typed(value: BindParameter[Any], column: ColumnElement[Any]) -> BindParameter[Any]:
-    return bindparam(value.key, type_=column.type)
-
-
-def equals(column: ColumnElement[Any]) -> Filter:
+def equals(column: str) -> Filter:
     """Return the filter that a column has a value."""
-    return Filter(lambda _scope, value: column == _typed(value[0], column), _one)
+    return Filter(lambda _scope, value: f"{column} = {value[0]}", _one)
 
 
 def _one(value: Any) -> Sequence[Any]:
     return (value,)
 
 
-def _at_least(of: Callable[[PriceScope], ColumnElement[Any]], figure: str) -> Filter:
-    return Filter(lambda scope, least: of(scope) >= _typed(least[0], of(scope)), _one, figure)
+def _at_least(of: Callable[[PriceScope], str], figure: str) -> Filter:
+    return Filter(lambda scope, least: f"{of(scope)} >= {least[0]}", _one, figure)
 
 
 def _at_most(
-    of: Callable[[PriceScope], ColumnElement[Any]], figure: str = "", values: Callable[[Any], Sequence[Any]] = _one
+    of: Callable[[PriceScope], str], figure: str = "", values: Callable[[Any], Sequence[Any]] = _one
 ) -> Filter:
-    return Filter(lambda scope, most: of(scope) <= _typed(most[0], of(scope)), values, figure)
+    return Filter(lambda scope, most: f"{of(scope)} <= {most[0]}", values, figure)
 
 
-def any_of(column: ColumnElement[Any]) -> Filter:
+def any_of(column: str) -> Filter:
     """Return the filter that a column has one of several values."""
-    return Filter(lambda _scope, values: column.in_([_typed(value, column) for value in values]), tuple)
+    return Filter(lambda _scope, values: f"{column} in ({', '.join(values)})", tuple)
 
 
 def _in_usd(amount: Any) -> Sequence[float]:
@@ -229,33 +196,31 @@ SCOPE_FILTERS = ("os", "purchase", "region", "country", "continent")
 
 _OF_THEIR_OWN: Mapping[str, Filter] = {
     "q": Filter(
-        lambda _scope, words: and_(*(_matches(size.search_text, word) for word in words)),
+        lambda _scope, words: all_of(*(_like("size.search_text", word) for word in words)),
         lambda text: [f"%{escape_like(word)}%" for word in text.split()],
     ),
     "name": Filter(_any_name, name_patterns),
-    "series": any_of(size.series_id),
-    "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
+    "series": any_of("size.series_id"),
+    "category": Filter(lambda _scope, names: f"size.category in ({quote_all(names)})"),
     "gpu": Filter(_any_gpu, lambda patterns: [glob_to_like(pattern) for pattern in patterns]),
     "cpu": Filter(_any_cpu, lambda patterns: [f"% {glob_to_like(pattern)} %" for pattern in patterns]),
     "disk_controller": Filter(
-        lambda _scope, name: _matches(_between(", ", func.lower(size.disk_controller), ","), name[0]),
+        lambda _scope, name: _like("', ' || lower(size.disk_controller) || ','", name[0]),
         lambda name: (f"%, {escape_like(name)},%",),
     ),
     "status": Filter(_statuses),
-    **dict.fromkeys(SCOPE_FILTERS, Filter(lambda *_: true())),
-    "provider": Filter(lambda _scope, ids: size.provider.in_([literal_text(id_) for id_ in ids])),
+    **dict.fromkeys(SCOPE_FILTERS, Filter(lambda *_: "true")),
+    "provider": Filter(lambda _scope, ids: f"size.provider in ({quote_all(ids)})"),
     "available_in": Filter(lambda scope, regions: priced_in_all(scope, scope.key, regions), tuple),
-    "min_local_disk": _at_least(lambda _scope: local_disk_gib(), "local_disk_gib"),
-    "min_gpu_mem_per_gpu": _at_least(lambda _scope: gpu_slice_gib(), "gpu_slice_gib"),
-    "max_gpu_mem_per_gpu": _at_most(lambda _scope: whole_gpu_gib(), "whole_gpu_gib"),
+    "min_local_disk": _at_least(lambda _scope: LOCAL_DISK_GIB, "local_disk_gib"),
+    "min_gpu_mem_per_gpu": _at_least(lambda _scope: GPU_SLICE_GIB, "gpu_slice_gib"),
+    "max_gpu_mem_per_gpu": _at_most(lambda _scope: WHOLE_GPU_GIB, "whole_gpu_gib"),
     "min_network_gbps": Filter(
-        lambda _scope, mbps: size.network_mbps >= bindparam(mbps[0].key, type_=Double),
-        lambda gbps: (gbps * 1000,),
-        "network_mbps",
+        lambda _scope, mbps: f"size.network_mbps >= {mbps[0]}", lambda gbps: (gbps * 1000,), "network_mbps"
     ),
-    "min_zones": _at_least(lambda _scope: zones_there(), "zones"),
+    "min_zones": _at_least(lambda _scope: ZONES, "zones"),
     "min_usd_per_hour": Filter(
-        lambda scope, least: and_(scope.rank >= _typed(least[0], scope.rank), is_priced(scope.offer, scope.purchase)),
+        lambda scope, least: f"{scope.rank} >= {least[0]} and {is_priced(scope.sql, scope.offer, scope.purchase)}",
         _in_usd,
     ),
     "max_usd_per_hour": _at_most(lambda scope: scope.rank, values=_in_usd),
@@ -267,10 +232,9 @@ def _of_column(name: str) -> Filter:
     """Return the filter by the column of a field: a flag is equal, a text too, in any case, a figure within bounds."""
     field = FILTERED_FIELDS[name]
     if SHOWN_FIELDS[field].kind == "boolean":
-        return Filter(lambda scope, value: scope.column(field).is_(value))
+        return Filter(lambda scope, value: f"{scope.column(field)} is {'true' if value else 'false'}")
     if SHOWN_FIELDS[field].kind == "text":
-        column = size[field]
-        return Filter(lambda _scope, text: func.lower(column) == _typed(text[0], column), lambda text: (text.lower(),))
+        return Filter(lambda _scope, text: f"lower(size.{field}) = {text[0]}", lambda text: (text.lower(),))
     bound = _at_least if name.startswith("min_") else _at_most
     return bound(lambda scope: scope.column(field), field)
 
@@ -321,19 +285,24 @@ def to_sort_keys(keys: Iterable[str], scope: PriceScope) -> list[SortKey]:
     return [_sort_key(key.removeprefix("-"), scope, descending=key.startswith("-")) for key in sort_names(keys)]
 
 
+_KINDS: Mapping[str, type] = {"integer": int, "number": float, "fraction": float, "text": str, "date": date}
+
+
 def _sort_key(name: str, scope: PriceScope, *, descending: bool) -> SortKey:
     """Sort names without regard to case, and ascending prices by their rank, which is never null."""
     if name == "name":
-        return SortKey(name=name, expression=scope.key, descending=descending, nullable=False)
+        return SortKey(name=name, expression=scope.key, kind=str, descending=descending, nullable=False)
+    kind: type = float
     if name in PRICE_SORT_KEYS:
         purchase = PRICE_SORT_KEYS[name] or scope.purchase
         if not descending:
-            return SortKey(name=name, expression=rank_usd(scope.offer, purchase), nullable=False)
-        expression = usd_by(scope.offer, purchase)
+            rank = rank_usd(scope.sql, scope.offer, purchase)
+            return SortKey(name=name, expression=rank, kind=kind, nullable=False)
+        expression = usd_by(scope.sql, scope.offer, purchase)
     elif name in UNIT_PRICE_FIELDS:
-        expression = unit_price(scope.offer, scope.purchase, name)
+        expression = unit_price(scope.sql, scope.offer, scope.purchase, name)
     elif name == SPOT_SAVING:
-        expression = spot_saving(scope.offer)
+        expression = spot_saving(scope.sql, scope.offer)
     else:
-        expression = scope.column(SIZE_COLUMNS[name])
-    return SortKey(name=name, expression=expression, descending=descending)
+        expression, kind = scope.column(SIZE_COLUMNS[name]), _KINDS[SHOWN_FIELDS[name].kind]
+    return SortKey(name=name, expression=expression, kind=kind, descending=descending)

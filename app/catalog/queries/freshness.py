@@ -4,11 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from sqlalchemy import ColumnElement, desc, false, func, select
-from sqlalchemy.orm import Session
-
-from app.catalog.column_types import table_of
-from app.catalog.models import ExchangeRate, FeedRun, PriceDay, Revision
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement, Reader, fetch, to_dicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +50,29 @@ class Freshness:
         return prices is None or prices > after_days or (rates is not None and rates > after_days)
 
 
-def load_freshness(session: Session, today: date) -> Freshness:
+def load_freshness(reader: Reader, today: date) -> Freshness:
     """Load the newest days up to `today`.
 
     Prices of a source without a date do not count, since their day is only the year that the source points to.
     """
-    price, rate = table_of(PriceDay).c, table_of(ExchangeRate).c
-    return Freshness(
-        day=today,
-        prices=_newest_days(session, price.source_id, price.day, today, price.approximate_date == false()),
-        exchange_rates=_newest_days(session, rate.source_id, rate.day, today),
+    until = {"today": today.isoformat()}
+    prices, rates = (fetch(reader, BoundStatement(newest, until)) for newest in (_NEWEST_PRICES, _NEWEST_RATES))
+    return Freshness(day=today, prices=dict(prices), exchange_rates=dict(rates))
+
+
+_NEWEST_PRICES = Statement(
+    lambda sql: (
+        f"""
+        select source_id, max(day) as day from price_day
+        where day <= {sql.day("today")} and approximate_date is false group by source_id"""
     )
-
-
-def _newest_days(
-    session: Session,
-    source_id: ColumnElement[str],
-    day: ColumnElement[date],
-    today: date,
-    *conditions: ColumnElement[bool],
-) -> dict[str, date]:
-    query = select(source_id, func.max(day).label("day")).where(day <= today, *conditions).group_by(source_id)
-    return {row.source_id: row.day for row in session.execute(query)}
+)
+_NEWEST_RATES = Statement(
+    lambda sql: (
+        f"""
+        select source_id, max(day) as day from exchange_rate where day <= {sql.day("today")} group by source_id"""
+    )
+)
 
 
 def _days_between(first: date | None, last: date) -> int | None:
@@ -87,16 +85,17 @@ MAX_SOURCES = 1_000
 """How many sources are named, those that changed last."""
 
 
-def load_last_ingests(session: Session) -> Mapping[str, datetime]:
+def load_last_ingests(reader: Reader) -> Mapping[str, datetime]:
     """Load when each source last changed the catalog, by its id, the newest first; bounded by the two limits above."""
-    revision = table_of(Revision).c
-    newest = select(revision.created_at, revision.source_ids).order_by(desc(revision.number)).limit(MAX_REVISIONS)
     last: dict[str, datetime] = {}
-    for created_at, source_ids in session.execute(newest):
+    for created_at, source_ids in fetch(reader, BoundStatement(_NEWEST_REVISIONS)):
         for source_id in source_ids:
             if len(last) < MAX_SOURCES:
                 last.setdefault(source_id, created_at)
     return last
+
+
+_NEWEST_REVISIONS = Statement(f"select created_at, source_ids from revision order by number desc limit {MAX_REVISIONS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +112,10 @@ class FeedRefresh:
         return self.succeeded_at is None or self.succeeded_at < self.ended_at
 
 
-def load_feed_refreshes(session: Session) -> Sequence[FeedRefresh]:
+def load_feed_refreshes(reader: Reader) -> Sequence[FeedRefresh]:
     """Load the last refresh of each feed that was refreshed, by name."""
-    run = table_of(FeedRun).c
-    rows = session.execute(select(run.feed, run.ended_at, run.succeeded_at).order_by(run.feed))
-    return [FeedRefresh(feed=row.feed, ended_at=row.ended_at, succeeded_at=row.succeeded_at) for row in rows]
+    query = BoundStatement(_REFRESHES)
+    return [FeedRefresh(**row) for row in to_dicts(query, fetch(reader, query))]
+
+
+_REFRESHES = Statement("select feed, ended_at, succeeded_at from feed_run order by feed")

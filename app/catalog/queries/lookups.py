@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import BindParameter, Integer, Select, bindparam, literal_column, select, union_all
-from sqlalchemy.orm import Session
+import orjson
 
-from app.catalog.column_types import table_of
-from app.catalog.models import Fact, Gpu, LanguageModel, Region, Series, SizeAlias, Source
 from app.catalog.names import as_written, closest_regions, display_keys, model_key, model_keys, region_key, series_key
 from app.catalog.presets import Preset, split_names
 from app.catalog.providers import PROVIDERS, split_provider
 from app.catalog.queries.params import FILTERED_FIELDS, WORD_FILTERS, PlaceParams
-from app.catalog.queries.price_scope import GPU, KEYS, SIZE, key_parameters, size
-from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
+from app.catalog.queries.price_scope import KEYS, key_parameters
+from app.catalog.statements import RAW, Statement, cached_statement
+from app.catalog.tables import select_all
+from app.db.dialects import Dialect, parameters
+from app.db.statements import BoundStatement, Reader, Rows, fetch, to_dicts
 from app.errors import BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 from app.validation import MAX_ERRORS
@@ -39,10 +38,6 @@ def compile_glob(glob: str) -> re.Pattern[str]:
     middle = "".join(f"(?>{_LETTER}*?{part})" for part in others[:-1])
     return re.compile(f"{first}{middle}{_LETTER}*{others[-1]}" if others else first)
 
-
-ALIAS = table_of(SizeAlias)
-_series, _gpu = table_of(Series).c, table_of(Gpu).c
-_SERIES_NAMES = Statement(lambda: select(_series.id, _series.name, _series.aliases), short=True)
 
 NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
@@ -87,7 +82,7 @@ def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str]) -> 
     if series_key(name) in series:
         series_id = series[series_key(name)]
         return NotFound("size", name, hint=f"{series_id} is a series of sizes; search with series={series_id}.")
-    around = fetch(reader, BoundStatement(_keys_around_statement(), {"key": key}))
+    around = fetch(reader, BoundStatement(_KEYS_AROUND, {"key": key}))
     near = starting_with(key, (other for (other,) in around), 2)
     called: dict[str, str] = dict(fetch(reader, _with_names(_names_statement, near))) if near else {}
     return NotFound("size", name, suggestions=tuple(called[other] for other in near if other in called))
@@ -97,47 +92,49 @@ def _with_names(statement: Callable[[int], Statement], names: Sequence[str]) -> 
     return BoundStatement(statement(len(names)), {f"name_{index}": name for index, name in enumerate(names)})
 
 
-def _name_binds(count: int) -> list[BindParameter[str]]:
-    return [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
-
-
 @cached_statement(16, short=True)
-def _keys_statement(count: int) -> Select[Any]:
+def _keys_statement(_sql: Dialect, count: int) -> str:
     """Rows: each of `count` names that is known, the key of its size, and its provider."""
-    names = _name_binds(count)
-    own = select(size.key.label("named"), size.key.label("key"), size.provider).where(size.key.in_(names))
-    other = select(ALIAS.c.alias_key, ALIAS.c.size_key, size.provider).join_from(
-        ALIAS, SIZE, size.key == ALIAS.c.size_key
-    )
-    other = other.where(ALIAS.c.alias_key.in_(names))
-    return select(union_all(own, other).subquery())
+    names = ", ".join(parameters("name", count))
+    return f"""
+        select key as named, key, provider from size where key in ({names})
+        union all
+        select alias_key, size_key, provider from size_alias join size on size.key = size_alias.size_key
+        where alias_key in ({names})"""
 
 
-@cached_statement(1, short=True)
-def _keys_around_statement() -> Select[Any]:
-    """Rows: the keys around one, which the index of the table's key has without its rows."""
-    unknown, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
-    keys = select(size.key).select_from(SIZE)
-    after = keys.where(size.key >= unknown).order_by(size.key).limit(most).subquery()
-    before = keys.where(size.key < unknown).order_by(size.key.desc()).limit(most).subquery()
-    return select(union_all(select(after), select(before)).subquery())
+_KEYS_AROUND = Statement(
+    # The index of the table's key has them, without its rows.
+    lambda _sql: (
+        f"""
+        select * from (select key from size where key >= :key order by key limit {NEAREST_WINDOW}) as later
+        union all
+        select * from (select key from size where key < :key order by key desc limit {NEAREST_WINDOW}) as earlier"""
+    ),
+    short=True,
+)
 
 
 @cached_statement(2, short=True)
-def _names_statement(count: int) -> Select[Any]:
+def _names_statement(_sql: Dialect, count: int) -> str:
     """Rows: each of `count` keys, and the name of its size."""
-    return select(size.key, size.name).where(size.key.in_(_name_binds(count)))
+    return f"select key, name from size where key in ({', '.join(parameters('name', count))})"
 
 
 def load_series_ids(reader: Reader) -> dict[str, str]:
     """Return the id of each series by the key of its id, of its name and of every alias."""
     return {
         _key_of_series(spelling): series_id
-        for series_id, name, aliases in fetch(reader, BoundStatement(_SERIES_NAMES, {}))
+        for series_id, name, aliases in _read(reader, _SERIES_NAMES)
         for spelling in (series_id, name, *split_names(aliases))
     }
 
 
+def _read(reader: Reader, statement: Statement) -> Rows:
+    return fetch(reader, BoundStatement(statement))
+
+
+_SERIES_NAMES = Statement("select id, name, aliases from series", short=True)
 _key_of_series = lru_cache(maxsize=16_384)(series_key)
 """The key of a name of the catalog: each snapshot asks for those of all series."""
 
@@ -203,7 +200,7 @@ def check_regions_of_sizes(
     raise BadQuery("region", ",".join(map(as_written, codes)), detail)
 
 
-_SELLERS = Statement(lambda: select(size.key, size.name, size.provider).where(is_listed(size.key, KEYS)), short=True)
+_SELLERS = Statement(lambda sql: f"select key, name, provider from size where {sql.is_listed('key', KEYS)}", short=True)
 
 
 def suggest_regions(code: str, regions: "Mapping[str, RegionPlace]") -> Sequence[str]:
@@ -241,18 +238,18 @@ def get_subject_key(reader: Reader, name: str, series: Mapping[str, str]) -> str
         raise BadQuery("subject", name, f"no size, series or GPU has this name. {no_size}") from None
 
 
-_GPU = Statement(lambda: select(_gpu.id).where(_gpu.id == bindparam("id", type_=_gpu.id.type)), short=True)
+_GPU = Statement("select id from gpu where id = :id", short=True)
 
 
 def check_source(reader: Reader, source: str) -> None:
     """Check that the catalog has a source by its id; raises BadQuery naming the nearest."""
-    ids = [id_ for (id_,) in fetch(reader, BoundStatement(_SOURCES, {}))]
+    ids = [id_ for (id_,) in _read(reader, _SOURCES)]
     if source not in ids:
         hint = did_you_mean(nearest(source, ids), " ")
         raise BadQuery("source", source, f"no such source; {hint}GET /sources lists them")
 
 
-_SOURCES = Statement(lambda: select(table_of(Source).c.id), short=True)
+_SOURCES = Statement("select id from source", short=True)
 
 
 def check_field(name: str, fields: Collection[str]) -> None:
@@ -287,11 +284,11 @@ def get_gpu(reader: Reader, name: str) -> GpuRow:
 
 def find_gpus(reader: Reader) -> Sequence[GpuRow]:
     """Find all GPU models, in the order of their ids."""
-    query = BoundStatement(_GPUS, {})
+    query = BoundStatement(_GPUS)
     return to_dicts(query, fetch(reader, query))
 
 
-_GPUS = Statement(lambda: select(*GPU.c).order_by(GPU.c.id), short=True)
+_GPUS = Statement(f"{select_all('gpu')} order by id", short=True)
 
 
 def gpu_words(row: GpuRow) -> frozenset[str]:
@@ -357,10 +354,9 @@ class GpuNames:
         return frozenset(word for words in self.words.values() for word in words)
 
 
-def load_gpu_names(session: Session) -> GpuNames:
+def load_gpu_names(reader: Reader) -> GpuNames:
     """Read the names that GPUs have and that sizes give them: a size may name a model without a row of its own."""
-    rows = [dict(row) for row in session.execute(select(GPU).order_by(_gpu.id)).mappings()]
-    of_sizes = session.execute(select(size.gpu_model, size.gpu_vendor).distinct()).all()
+    rows, of_sizes = find_gpus(reader), _read(reader, _GPUS_OF_SIZES)
     names = [*(row[column] for row in rows for column in ("id", "model", "family")), *(model for model, _ in of_sizes)]
     vendors = {vendor for vendor in (*(row["vendor"] for row in rows), *(vendor for _, vendor in of_sizes)) if vendor}
     return GpuNames(
@@ -370,6 +366,9 @@ def load_gpu_names(session: Session) -> GpuNames:
         families=tuple(sorted({row["family"] for row in rows if row["family"]})),
         family_of={row["id"]: row["family"] or row["model"] for row in rows},
     )
+
+
+_GPUS_OF_SIZES = Statement("select distinct gpu_model, gpu_vendor from size")
 
 
 def resolve_gpus(gpus: GpuNames, names: Iterable[str], field: str = "gpu") -> tuple[str, ...]:
@@ -382,11 +381,14 @@ def resolve_gpus(gpus: GpuNames, names: Iterable[str], field: str = "gpu") -> tu
     return tuple(sorted(globs))
 
 
-def load_words(session: Session) -> dict[str, tuple[str, ...]]:
+def load_words(reader: Reader) -> dict[str, tuple[str, ...]]:
     """Read the words that sizes have, by the filters on them; a text may join several: `NVMe, SCSI`."""
-    texts = session.execute(select(*(size[FILTERED_FIELDS[name]] for name in WORD_FILTERS)).distinct()).all()
+    texts = _read(reader, _WORDS)
     words = ({word for text in column if text for word in text.split(", ")} for column in zip(*texts, strict=True))
     return {name: tuple(sorted(of_field)) for name, of_field in zip(WORD_FILTERS, words, strict=False)}
+
+
+_WORDS = Statement(f"select distinct {', '.join(FILTERED_FIELDS[name] for name in WORD_FILTERS)} from size", kinds=RAW)
 
 
 def check_word(words: Mapping[str, Sequence[str]], name: str, word: str) -> None:
@@ -443,9 +445,6 @@ def _is_glob(name: str) -> bool:
     return "*" in name or "?" in name
 
 
-_fact, _region, _source = table_of(Fact).c, table_of(Region).c, table_of(Source).c
-
-
 class RegionPlace(NamedTuple):
     """Whose a region is, and where; None where it has no place.
 
@@ -459,26 +458,37 @@ class RegionPlace(NamedTuple):
     place: str | None = None
 
 
-def load_region_places(session: Session) -> dict[str, RegionPlace]:
+def load_region_places(reader: Reader) -> dict[str, RegionPlace]:
     """Return the places of all regions by their codes."""
-    rows = session.execute(select(_region.code, *(_region[name] for name in RegionPlace._fields)))
-    return {code: RegionPlace(*place) for code, *place in rows}
+    return {code: RegionPlace(*place) for code, *place in _read(reader, _PLACES)}
 
 
-def load_formulas(session: Session) -> dict[str, str]:
+_PLACES = Statement(f"select code, {', '.join(RegionPlace._fields)} from region")
+
+
+def load_formulas(reader: Reader) -> dict[str, str]:
     """Return how prices were computed, by the sources that no list states the prices of."""
-    rows = session.execute(select(_source.id, _source.formula).where(_source.formula.is_not(None)))
-    return {id_: formula for id_, formula in rows}  # noqa: C416  # dict() of rows is not typed
+    return dict(_read(reader, _FORMULAS))
 
 
-def load_price_parts(session: Session, sources: Collection[str]) -> dict[tuple[str, str], str]:
+_FORMULAS = Statement("select id, formula from source where formula is not null")
+
+
+def load_price_parts(reader: Reader, sources: Collection[str]) -> dict[tuple[str, str], str]:
     """Return what the prices of these sources are computed from, by source and size."""
     if not sources:
         return {}
-    stated = select(_fact.source_id, _fact.subject, _fact.value).where(
-        _fact.source_id.in_(sorted(sources)), _fact.field == "price_parts", _fact.kind == "size"
+    stated = BoundStatement(_PRICE_PARTS, {"sources": orjson.dumps(sorted(sources)).decode()})
+    return {(source, size): parts for source, size, parts in fetch(reader, stated)}
+
+
+_PRICE_PARTS = Statement(
+    lambda sql: (
+        f"""
+        select source_id, subject, value from fact
+        where {sql.is_listed("source_id", "sources")} and field = 'price_parts' and kind = 'size'"""
     )
-    return {(source, size): parts for source, size, parts in session.execute(stated)}
+)
 
 
 ParamsT = TypeVar("ParamsT", bound=PlaceParams)
@@ -521,9 +531,6 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
 _FIELDS = ("continent", "country", "provider")
 
 
-_table = table_of(LanguageModel)
-_model = _table.c
-
 ModelsByKey = Mapping[str, Mapping[str, Any]]
 """The rows of all models by the key of each of their names."""
 
@@ -538,15 +545,17 @@ def get_model(models: ModelsByKey, name: str) -> Preset:
     return Preset.model_validate(row if row is not None else get_model_row(models, name))
 
 
-def load_models(session: Session) -> ModelsByKey:
+def load_models(reader: Reader) -> ModelsByKey:
     """Read all models by the key of each of their names."""
-    rows = session.execute(select(_table).order_by(_model.id)).mappings()
+    query = BoundStatement(_MODELS)
     return {
-        key: dict(row)
-        for row in rows
+        key: row
+        for row in to_dicts(query, fetch(reader, query))
         for key in model_keys((row["id"], row["name"], row["hf_repo"] or "", *split_names(row["aliases"])))
     }
 
+
+_MODELS = Statement(f"{select_all('model')} order by id")
 
 RELEASE_TYPES: Mapping[str, str] = {
     "fp8": "fp8",

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
 from math import isfinite
 from typing import Any, Self
 
 import orjson
-from sqlalchemy import ColumnElement, Integer, and_, bindparam, false, or_, select, tuple_
-from sqlalchemy.sql import Select, func
 
 from app.catalog.queries.params import PageParams
-from app.catalog.queries.snapshot import Catalog, current_revision
-from app.db.statements import BoundStatement, Row, Rows, Statement, to_dicts
+from app.catalog.queries.snapshot import Catalog
+from app.catalog.revisions import current_revision
+from app.catalog.statements import COLUMN_KINDS, Statement
+from app.db.dialects import Dialect, parameters
+from app.db.statements import BoundStatement, ColumnKind, Row, Rows, to_dicts
 from app.errors import BadCursor, CatalogChanged, CursorGone
 
 
@@ -33,7 +33,7 @@ class CursorPosition:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the values for the binds of `cursor_binds`; dates as ISO text, which every driver takes."""
+        """Return the values of the parameters of `after_position`; dates as ISO text, which every driver takes."""
         return {
             f"at_{index}": value.isoformat() if isinstance(value, date) else value
             for index, value in enumerate(self.values)
@@ -123,44 +123,6 @@ _INT_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortKey:
-    """One key of an order: an expression and its direction; a row where it is null comes last."""
-
-    name: str
-    expression: ColumnElement[Any]
-    descending: bool = False
-    nullable: bool = True
-
-    @property
-    def order_by(self) -> list[ColumnElement[Any]]:
-        """Return the ORDER BY of this key, spelled out because the databases place nulls differently."""
-        direction = self.expression.desc() if self.descending else self.expression.asc()
-        return [self.expression.is_(None), direction] if self.nullable else [direction]
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a cursor may hold this value: of the column's type, in the range of every database."""
-        if value is None:
-            return self.nullable
-        kind = self.expression.type.python_type
-        if isinstance(value, int) and not isinstance(value, bool):
-            return kind in (int, float) and abs(value) < _INT_LIMIT
-        if isinstance(value, str):
-            return kind is str and value.isprintable()
-        return type(value) is kind and (not isinstance(value, Decimal) or value.is_finite())
-
-    def is_at(self, value: Any) -> ColumnElement[bool]:
-        """Return the condition that a row has the value."""
-        return self.expression.is_(None) if value is None else self.expression == value
-
-    def is_after(self, value: Any) -> ColumnElement[bool]:
-        """Return the condition that a row comes after the value."""
-        if value is None:
-            return false()
-        further = self.expression < value if self.descending else self.expression > value
-        return or_(further, self.expression.is_(None)) if self.nullable else further
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """A page of a list: its items, the cursor of the next page (None at the end), and how many there are in all."""
 
@@ -215,51 +177,85 @@ def read_page(
     return Listing(items=to_items(shown), next_cursor=cursor, total=total)
 
 
-_LIMIT = bindparam("limit", type_=Integer)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortKey:
+    """One key of an order: an expression of SQL, the type of its values, and its direction; nulls come last."""
+
+    name: str
+    expression: str
+    kind: type
+    descending: bool = False
+    nullable: bool = True
+
+    @property
+    def order_by(self) -> str:
+        """Return the ORDER BY of this key, spelled out because the databases place nulls differently."""
+        direction = f"{self.expression} {'desc' if self.descending else 'asc'}"
+        return f"{self.expression} is null, {direction}" if self.nullable else direction
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether a cursor may hold this value: of the column's type, in the range of every database."""
+        if value is None:
+            return self.nullable
+        if isinstance(value, int) and not isinstance(value, bool):
+            return self.kind in (int, float) and abs(value) < _INT_LIMIT
+        if isinstance(value, str):
+            return self.kind is str and value.isprintable()
+        return type(value) is self.kind and (not isinstance(value, Decimal) or value.is_finite())
+
+
+def after_position(sort_keys: Sequence[SortKey]) -> str:
+    """Return the condition that a row comes after a position, given as parameters, for keys without nulls.
+
+    Row values (`(a, b) > (x, y)`), which an index can seek; keys that descend have but one direction.
+    """
+    sign = "<" if sort_keys[0].descending else ">"
+    at = ", ".join(parameters("at", len(sort_keys)))
+    return f"({', '.join(key.expression for key in sort_keys)}) {sign} ({at})"
 
 
 class ListStatements:
     """The statements of a list in a total order: the first `limit` rows, those after a position, all, and their count.
 
-    `build` returns the query; the values that it compares with are binds. `order` are the columns that it selects by
-    which it is sorted, none of which is ever null. The list is `short` if it does not grow with the catalog.
+    `build` writes the query; the values that it compares with are parameters. `order` are the columns that it selects
+    by which it is sorted, none of which is ever null, each with the type of its values. The list is `short` if it does
+    not grow with the catalog.
     """
 
     def __init__(
         self,
-        build: Callable[[], Select[Any]],
-        order: Sequence[str],
+        build: Callable[[Dialect], str],
+        order: Mapping[str, type],
         *,
         descending: bool = False,
         short: bool = False,
+        kinds: Mapping[str, ColumnKind] = COLUMN_KINDS,
     ) -> None:
-        self._build, self._order, self._descending = build, order, descending
-
-        def whole() -> Select[Any]:
-            return build().order_by(*(clause for key in self.sort_keys for clause in key.order_by))
-
-        def later() -> Select[Any]:
-            return whole().where(after_cursor(self.sort_keys, cursor_binds(self.sort_keys))).limit(_LIMIT)
-
-        self.whole = Statement(whole)
-        self.first = Statement(lambda: whole().limit(_LIMIT), short=short)
-        self.later = Statement(later, short=short)
-        self.count = Statement(lambda: select(func.count()).select_from(build().subquery()), short=short)
-
-    @cached_property
-    def sort_keys(self) -> tuple[SortKey, ...]:
-        """The keys of the order."""
-        columns = self._build().selected_columns
-        return tuple(
-            SortKey(name=name, expression=columns[name], descending=self._descending, nullable=False)
-            for name in self._order
+        self.sort_keys = tuple(
+            SortKey(name=name, expression=name, kind=kind, descending=descending, nullable=False)
+            for name, kind in order.items()
         )
+        order_by = ", ".join(key.order_by for key in self.sort_keys)
+        after = after_position(self.sort_keys)
+
+        def rows(where: str, limit: str) -> Callable[[Dialect], str]:
+            return lambda sql: f"select * from ({build(sql)}) as listed {where} order by {order_by} {limit}"
+
+        self.whole = Statement(rows("", ""), kinds=kinds)
+        self.first = Statement(rows("", "limit :limit"), kinds=kinds, short=short)
+        self.later = Statement(rows(f"where {after}", "limit :limit"), kinds=kinds, short=short)
+        self.count = Statement(lambda sql: f"select count(*) from ({build(sql)}) as listed", short=short)
 
 
 def read_list(
-    catalog: Catalog, statements: ListStatements, values: Mapping[str, Any], page: PageParams, *, identity: str
+    catalog: Catalog,
+    statements: ListStatements,
+    values: Mapping[str, Any],
+    page: PageParams,
+    *,
+    identity: str,
 ) -> Listing:
-    """Read one page of a list, for which the query's binds have some values.
+    """Read one page of a list, for which the query's parameters have some values.
 
     Raises BadCursor, or CursorGone for a page after one of another revision.
     """
@@ -302,23 +298,3 @@ def read_position(cursor: str, query: str, sort_keys: Sequence[SortKey]) -> Curs
     if not all(key.accepts(value) for key, value in zip(sort_keys, position.values, strict=True)):
         raise BadCursor(cursor)
     return position
-
-
-def cursor_binds(sort_keys: Sequence[SortKey]) -> list[Any]:
-    """Return the binds of a position's parameters."""
-    return [bindparam(f"at_{index}", type_=key.expression.type) for index, key in enumerate(sort_keys)]
-
-
-def after_cursor(sort_keys: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Return the condition that a row comes after a position; a value may be a bind, None is null.
-
-    Row values (`(a, b) > (x, y)`), which an index can seek, where all keys ascend and none is nullable; else the same
-    written out: equal in the first keys, after it in the next.
-    """
-    if not any(key.nullable or key.descending for key in sort_keys):
-        return tuple_(*(key.expression for key in sort_keys)) > tuple_(*values)
-    branches = []
-    for index, (key, value) in enumerate(zip(sort_keys, values, strict=True)):
-        equal = [before.is_at(at) for before, at in zip(sort_keys[:index], values[:index], strict=True)]
-        branches.append(and_(*equal, key.is_after(value)))
-    return or_(*branches)

@@ -14,13 +14,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
-from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, exists, func, or_, select
-from sqlalchemy.sql import ColumnElement, type_coerce
 
-from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.in_force import PRICE, Rules, adjustment_json, is_in_force, known_on, last_observed, usd_per_hour
-from app.catalog.models import PriceTotal, Series
+from app.catalog.in_force import Rules, adjustment_json, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.names import region_key
 from app.catalog.price_notes import price_note
 from app.catalog.purchases import Purchase
@@ -34,7 +30,7 @@ from app.catalog.queries.lookups import (
     resolve_gpus,
     resolve_series,
 )
-from app.catalog.queries.pagination import Listing, SortKey, after_cursor, cursor_binds, read_page, read_position
+from app.catalog.queries.pagination import Listing, SortKey, after_position, read_page, read_position
 from app.catalog.queries.params import (
     KNOWN_AT,
     PRICED_OS,
@@ -53,14 +49,13 @@ from app.catalog.queries.params import (
     optional,
     several,
 )
-from app.catalog.queries.price_scope import GPU, PRICE_KEY, SIZE, PriceScope
+from app.catalog.queries.price_scope import PRICE_KEY, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import Catalog
-from app.db.functions import is_among, usd_of
-from app.db.statements import BoundStatement, Row, Rows, cached_statement
+from app.catalog.statements import RAW, Statement, cached_statement
+from app.db.dialects import Dialect, all_of
+from app.db.statements import BoundStatement, Row, Rows
 from app.errors import BadQuery, NotFound
-
-price = PRICE.c
 
 PRICE_COLUMNS: Mapping[str, FieldKind] = {
     "size": "text",
@@ -89,35 +84,48 @@ PRICE_ROW_COLUMNS = (*(name for name in PRICE_COLUMNS if name not in _COMPUTED),
 def _of_sizes(which: Filter) -> Filter:
     """Return the filter of the prices of the sizes that a filter of sizes finds; the database looks for these first."""
 
-    def is_of_size(scope: PriceScope, value: Any) -> ColumnElement[bool]:
-        sizes = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-        return is_among(price.size_key, sizes.where(which.sql(scope, value)).correlate(None).scalar_subquery())
+    def is_of_size(scope: PriceScope, value: Any) -> str:
+        sizes = f"select size.key from size left join gpu on gpu.id = size.gpu_id where {which.sql(scope, value)}"
+        return scope.sql.is_among("price.size_key", sizes)
 
     return Filter(is_of_size, which.values)
 
 
 PRICE_FILTERS: dict[str, Filter] = {
-    "size": any_of(price.size_key),
+    "size": any_of("price.size_key"),
     "series": _of_sizes(FILTERS["series"]),
     "gpu": _of_sizes(FILTERS["gpu"]),
-    "region": any_of(price.region),
-    "os": equals(price.os),
-    "purchase": equals(price.purchase),
+    "region": any_of("price.region"),
+    "os": equals("price.os"),
+    "purchase": equals("price.purchase"),
 }
 """Every filter of prices by its name, except the two days and `history`."""
 
-_SERIES = table_of(Series)
-TOTAL = table_of(PriceTotal)
 TOTAL_FILTERS: Mapping[str, Filter] = {
-    "region": any_of(TOTAL.c.region),
-    "os": equals(TOTAL.c.os),
-    "purchase": equals(TOTAL.c.purchase),
+    "region": any_of("price_total.region"),
+    "os": equals("price_total.os"),
+    "purchase": equals("price_total.purchase"),
 }
 """The filters of prices by which totals are kept."""
 
 PriceSort = Literal["region", "usd_per_hour"]
-PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
-_DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
+
+
+PRICE_ORDER = [
+    SortKey(
+        name=name,
+        expression=f"price.{name}",
+        kind=date if name in ("valid_from", "known_from") else str,
+        nullable=False,
+    )
+    for name in PRICE_KEY
+]
+
+
+def _order(sort: PriceSort, usd: str = "usd_per_hour") -> list[SortKey]:
+    """Return the order of a list: that of the table, or by price, which is given as SQL, and then that of the table."""
+    by_price = SortKey(name="usd_per_hour", expression=usd, kind=float, nullable=False)
+    return PRICE_ORDER if sort == "region" else [by_price, *PRICE_ORDER]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,92 +144,91 @@ class PriceStatementKey:
     after: bool = False
 
 
-@cached_statement(64)
-def price_page_statement(key: PriceStatementKey) -> Select[Any]:
-    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size."""
-    query = _rows(key).add_columns(price.size_key)
-    if key.after:
-        order = _order(key)
-        query = query.where(after_cursor(order, cursor_binds(order)))
-    return query.limit(bindparam("limit", type_=Integer))
+@cached_statement(64, kinds=RAW)
+def price_page_statement(sql: Dialect, key: PriceStatementKey) -> str:
+    """Write the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size."""
+    return f"{_rows(sql, key, (*PRICE_ROW_COLUMNS, 'size_key'))} limit :limit"
+
+
+@cached_statement(64, kinds=RAW)
+def price_list_statement(sql: Dialect, key: PriceStatementKey, names: tuple[str, ...]) -> str:
+    """Write the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
+    return _rows(sql, key, names)
 
 
 @cached_statement(64)
-def price_list_statement(key: PriceStatementKey, names: tuple[str, ...]) -> Select[Any]:
-    """Build the statement of a whole list; its rows have some of PRICE_ROW_COLUMNS."""
-    query = _rows(key)
-    columns = query.selected_columns
-    return query.with_only_columns(*(columns[name] for name in names), maintain_column_froms=True)
+def price_count_statement(sql: Dialect, key: PriceStatementKey) -> str:
+    """Write the statement that counts a list."""
+    listed = all_of(*conditions_by(sql, PRICE_FILTERS, key.filters), _is_listed(sql, key))
+    return f"select count(*) as total from price where {listed}"
 
 
 @cached_statement(64)
-def price_count_statement(key: PriceStatementKey) -> Select[Any]:
-    """Build the statement that counts a list."""
-    query = select(func.count()).select_from(PRICE)
-    return query.where(_is_listed(key), *conditions_by(PRICE_FILTERS, key.filters))
-
-
-@cached_statement(64)
-def price_total_statement(key: PriceStatementKey) -> Select[Any]:
-    """Build the statement that takes the length of a list from PriceTotal.
+def price_total_statement(sql: Dialect, key: PriceStatementKey) -> str:
+    """Write the statement that takes the length of a list from the table of totals.
 
     The filters are among those of TOTAL_FILTERS, and nothing but the day says what was known.
     """
-    total = TOTAL.c
-    holds = (total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
-    number = cast(func.coalesce(func.sum(total.begun if key.history else total.in_force), 0), Integer)
-    return select(number.label("total")).where(*holds, *conditions_by(TOTAL_FILTERS, key.filters)).select_from(TOTAL)
+    day, number = sql.day("day"), "begun" if key.history else "in_force"
+    of_day = (f"since <= {day}", f"until is null or until > {day}")
+    return f"""
+        select cast(coalesce(sum({number}), 0) as integer) as total from price_total
+        where {all_of(*of_day, *conditions_by(sql, TOTAL_FILTERS, key.filters))}
+    """
 
 
-def _rows(key: PriceStatementKey) -> Select[Any]:
-    """Select PRICE_ROW_COLUMNS in the order of a list.
+def _rows(sql: Dialect, key: PriceStatementKey, names: Sequence[str]) -> str:
+    """Write the query of some columns of prices, in the order of a list.
 
     Booleans are left as the driver returns them: to convert each row takes longer than to make an item of it.
     """
-    shown = [
-        SIZE.c.name.label("size"),
-        *(price[name] for name in ("region", "os", "purchase")),
-        cast(price.valid_from, String).label("valid_from"),
-        cast(last_observed(price, _DAY, _KNOWN if key.known else None), String).label("seen_until"),
-        cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
-        type_coerce(price.approximate_date, Integer).label("approximate_date"),
-        price.source_id,
-        cast(price.known_from, String).label("known_from"),
-        cast(usd_of(price.median_nano_usd), Double).label("median_usd_per_hour"),
-        type_coerce(price.disputed, Integer).label("disputed"),
-        adjustment_json(price, _DAY, key.rules).label("adjustment"),
+    day, known_at = _days(sql, key)
+    usd = f"cast({usd_per_hour(sql, 'price', day, key.rules)} as double precision)"
+    columns = {
+        "size": "size.name",
+        "valid_from": "cast(price.valid_from as text)",
+        "seen_until": f"cast({last_observed('price', day, known_at)} as text)",
+        "usd_per_hour": usd,
+        "known_from": "cast(price.known_from as text)",
+        "median_usd_per_hour": f"cast({sql.usd_of('price.median_nano_usd')} as double precision)",
+        "adjustment": adjustment_json(sql, "price", day, key.rules),
+    }
+    order, filters = _order(key.sort, usd), {condition.name for condition in key.filters}
+    conditions = [
+        # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
+        _has_prices(sql, key),
+        *conditions_by(sql, PRICE_FILTERS, key.filters),
+        _is_listed(sql, key),
+        *([after_position(order)] if key.after else []),
     ]
     # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
-    names = {condition.name for condition in key.filters}
-    query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
-    # SQLite evaluates them in this order: what is not asked for is left out before others are looked for.
-    query = query.where(_has_prices(key), *conditions_by(PRICE_FILTERS, key.filters), _is_listed(key))
-    return query.order_by(*(by for sort_key in _order(key) for by in sort_key.order_by))
+    return f"""
+        select {", ".join(f"{columns.get(name, f'price.{name}')} as {name}" for name in names)}
+        from price {"" if filters & {"series", "gpu"} else "left"} join size on size.key = price.size_key
+        where {all_of(*conditions)}
+        order by {", ".join(sort_key.order_by for sort_key in order)}"""
 
 
-def _order(key: PriceStatementKey) -> list[SortKey]:
-    """Return the order of a list: that of the table, or by price and then that of the table."""
-    if key.sort == "region":
-        return PRICE_ORDER
-    by_price = cast(usd_per_hour(price, _DAY, key.rules), Double)
-    return [SortKey(name="usd_per_hour", expression=by_price, nullable=False), *PRICE_ORDER]
+def _days(sql: Dialect, key: PriceStatementKey) -> tuple[str, str | None]:
+    return sql.day("day"), sql.day("known") if key.known else None
 
 
-def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
-    known_day = _KNOWN if key.known else None
+def _is_listed(sql: Dialect, key: PriceStatementKey) -> str:
+    days = _days(sql, key)
     if not key.history:
-        return is_in_force(price, _DAY, known_day)
-    begun = known_on(price, _DAY, known_day)
-    return and_(begun, last_observed(price, _DAY, known_day) >= bindparam("since", type_=Date)) if key.since else begun
+        return is_in_force("price", *days)
+    begun = known_on("price", *days)
+    return f"{begun} and {last_observed('price', *days)} >= {sql.day('since')}" if key.since else begun
 
 
-def _has_prices(key: PriceStatementKey) -> ColumnElement[bool]:
-    """Build the condition that any price of the list's regions, system and purchase model has begun by its day.
+def _has_prices(sql: Dialect, key: PriceStatementKey) -> str:
+    """Write the condition that any price of the list's regions, system and purchase model has begun by its day.
 
     The prices themselves are in the order of sizes: all would be read before it is known that there are none.
     """
     of_group = (condition for condition in key.filters if condition.name in TOTAL_FILTERS)
-    return exists().where(TOTAL.c.since <= _DAY, *conditions_by(TOTAL_FILTERS, of_group)).correlate(None)
+    begun = all_of(f"since <= {sql.day('day')}", *conditions_by(sql, TOTAL_FILTERS, of_group))
+    return f"exists (select 1 from price_total where {begun})"
 
 
 class PriceFilter(PlaceParams):
@@ -344,23 +351,19 @@ def find_price_history(catalog: Catalog, name: str, search: PriceHistorySearch) 
 
 def find_ended_sales(catalog: Catalog, size_key: str, day: date) -> dict[Purchase, date]:
     """Return the purchase models that the vendor no longer sells a size by on a day, with the last day of each."""
-    for values in catalog.fetch(BoundStatement(_last_sales_statement(), {"key": size_key})):
-        ends = {name: date.fromisoformat(end) for name, end in zip(_LAST_SALES, values, strict=True) if end}
-        return {name: end for name, end in ends.items() if end < day}
+    for values in catalog.fetch(BoundStatement(_LAST_SALES, {"key": size_key})):
+        ends: Iterable[tuple[Purchase, date | None]] = zip(("reserved_1y", "reserved_3y"), values, strict=True)
+        return {purchase: end for purchase, end in ends if end is not None and end < day}
     return {}
 
 
-_LAST_SALES: Mapping[Purchase, ColumnElement[Any]] = {
-    "reserved_1y": _SERIES.c.reserved_1y_until,
-    "reserved_3y": _SERIES.c.reserved_3y_until,
-}
-
-
-@cached_statement(1, short=True)
-def _last_sales_statement() -> Select[Any]:
-    ends: list[ColumnElement[Any]] = [cast(end, String) for end in _LAST_SALES.values()]
-    of_size = SIZE.c.key == bindparam("key", type_=SIZE.c.key.type)
-    return select(*ends).join_from(SIZE, _SERIES, _SERIES.c.id == SIZE.c.series_id).where(of_size)
+_LAST_SALES = Statement(
+    """
+        select reserved_1y_until, reserved_3y_until from size join series on series.id = size.series_id
+        where size.key = :key
+    """,
+    short=True,
+)
 
 
 def why_none_in_force(history: Mapping[str, Any]) -> str:
@@ -424,7 +427,7 @@ def _find_page(
         and TOTAL_FILTERS.keys() >= {condition.name for condition in key.filters}
     )
     count = price_total_statement if has_total else price_count_statement
-    position = read_position(search.cursor, identity, _order(key)) if search.cursor else None
+    position = read_position(search.cursor, identity, _order(sort)) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     page_key = key if position is None else replace(key, after=True)
     page = read_page(

@@ -2,52 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cache, lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Double,
-    FromClause,
-    Integer,
-    Select,
-    String,
-    and_,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    literal,
-    literal_column,
-    null,
-    or_,
-    select,
-    union_all,
-)
-from sqlmodel import SQLModel
 
-from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
-from app.catalog.in_force import PRICE, SERIES
-from app.catalog.models import (
-    UNKNOWN_ZONES,
-    Availability,
-    Benchmark,
-    ExchangeRate,
-    Fact,
-    LanguageModel,
-    PriceFile,
-    RefusedPrice,
-    Region,
-    Series,
-    Size,
-    Source,
-)
-from app.catalog.names import RegionCode, escape_like, size_key
+from app.catalog.in_force import SERIES
+from app.catalog.names import UNKNOWN_ZONES, RegionCode, escape_like, size_key
 from app.catalog.price_checks import Rule
 from app.catalog.queries.exchange_rates import EUR, USD
 from app.catalog.queries.lookups import (
@@ -77,28 +41,37 @@ from app.catalog.queries.params import (
     optional,
     several,
 )
-from app.catalog.queries.price_scope import KEYS, key_parameters
+from app.catalog.queries.price_scope import KEYS, PRICE_KEY, key_parameters
 from app.catalog.queries.snapshot import Catalog, short
-from app.db.functions import is_listed, usd_of, usd_text
-from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys, to_dicts
+from app.catalog.statements import Statement
+from app.catalog.tables import select_all
+from app.db.dialects import Dialect, all_of, columns_of, parameters
+from app.db.statements import BoundStatement, pad_keys, to_dicts
 from app.errors import BadQuery, NotFound
 
-FACT, SIZE, SOURCE = table_of(Fact), table_of(Size), table_of(Source)
-VERDICT_RANK = case((FACT.c.verdict == "accepted", 0), (FACT.c.verdict == "agrees", 1), else_=2)
+VERDICT_RANK = "case fact.verdict when 'accepted' then 0 when 'agrees' then 1 else 2 end"
 
 
-def find_rows(catalog: Catalog, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
+def about(source: str) -> str:
+    """Write what is shown of a source beside what it states."""
+    return ", ".join(f"{source}.{name} as source_{name}" for name in ("title", "kind", "url", "published_on"))
+
+
+Table = Literal["series", "gpu", "region", "source", "revision"]
+"""A small table that is listed as it is."""
+
+
+def find_rows(catalog: Catalog, table: Table, page: PageParams, *, newest_first: bool = False) -> Listing:
     """Find one page of a small table in the order of its primary key, ascending or descending."""
-    listed = _rows_of(model, newest_first)
-    listing = read_list(catalog, listed, {}, page, identity=table_of(model).name)
+    listing = read_list(catalog, _rows_of(table, newest_first), {}, page, identity=table)
     return replace(listing, items=[split_lists(row) for row in listing.items])
 
 
 @lru_cache(maxsize=16)
-def _rows_of(model: type[SQLModel], newest_first: bool) -> ListStatements:
-    table = table_of(model)
-    order = [column.name for column in table.primary_key]
-    return ListStatements(lambda: select(table), order, descending=newest_first, short=True)
+def _rows_of(table: Table, newest_first: bool) -> ListStatements:
+    key = {"region": "code", "revision": "number"}.get(table, "id")
+    kind = int if table == "revision" else str
+    return ListStatements(lambda _sql: select_all(table), {key: kind}, descending=newest_first, short=True)
 
 
 def get_series(catalog: Catalog, name: str) -> Item:
@@ -118,25 +91,9 @@ def get_series(catalog: Catalog, name: str) -> Item:
     }
 
 
-_series, _benchmark, _size = table_of(Series), table_of(Benchmark), table_of(Size).c
-_SERIES = Statement(lambda: select(_series).where(_series.c.id == _bind("series")))
-_SIZES_OF_SERIES = Statement(
-    lambda: (
-        select(_size.name, *(_size[flag] for flag in SIZE_FLAGS))
-        .where(_size.series_id == _bind("series"))
-        .order_by(_size.name)
-    )
-)
-_BENCHMARKS = Statement(
-    lambda: select(_benchmark).where(_benchmark.c.series_id == _bind("series")).order_by(_benchmark.c.id)
-)
-
-
-_MODELS = table_of(LanguageModel)
-_model = _MODELS.c
-_SEARCHED = func.lower(
-    _model.id + " " + _model.name + " " + func.coalesce(_model.hf_repo, "") + " " + func.coalesce(_model.aliases, "")
-)
+_SERIES = Statement(f"{select_all('series')} where id = :series")
+_SIZES_OF_SERIES = Statement(f"select name, {', '.join(SIZE_FLAGS)} from size where series_id = :series order by name")
+_BENCHMARKS = Statement(f"{select_all('benchmark')} where series_id = :series order by id")
 
 
 class ModelSearch(PageParams):
@@ -160,12 +117,9 @@ def find_models(catalog: Catalog, search: ModelSearch) -> Listing:
 @lru_cache(maxsize=8)
 def _models_with(words: int) -> ListStatements:
     """Return the list of the models whose names contain a number of words."""
-
-    def build() -> Select[Any]:
-        binds = (bindparam(f"word_{index}", type_=String) for index in range(words))
-        return select(_MODELS).where(*(_SEARCHED.like(bind, escape="\\") for bind in binds))
-
-    return ListStatements(build, ("id",))
+    searched = "lower(id || ' ' || name || ' ' || coalesce(hf_repo, '') || ' ' || coalesce(aliases, ''))"
+    conditions = all_of(*(f"{searched} like {word} escape '\\'" for word in parameters("word", words)))
+    return ListStatements(lambda _sql: f"{select_all('model')} where {conditions}", {"id": str})
 
 
 class FactSearch(PageParams):
@@ -200,21 +154,18 @@ def find_facts(catalog: Catalog, name: str, search: FactSearch) -> Listing:
 def _facts_of(*, some: bool) -> ListStatements:
     """Return the list of the facts of the size `subject`, or of those on `fields`."""
     stated = ("field", "value", "unit", "corrected_value", "verdict", "reason")
-    shown = (*stated, "raw", "note", "written_as", "file", "line", "source_id")
-
-    def build() -> Select[Any]:
-        query = (
-            select(*(FACT.c[column] for column in shown), *about(SOURCE), VERDICT_RANK.label("rank"))
-            .join_from(FACT, SOURCE, SOURCE.c.id == FACT.c.source_id)
-            .where(FACT.c.kind == "size", FACT.c.subject == _bind("subject"))
-        )
-        return query.where(is_listed(FACT.c.field, _bind("fields"))) if some else query
-
-    return ListStatements(build, ("field", "rank", "source_id"), short=True)
-
-
-def _bind(name: str) -> BindParameter[str]:
-    return bindparam(name, type_=String)
+    shown = columns_of("fact", (*stated, "raw", "note", "written_as", "file", "line", "source_id"))
+    return ListStatements(
+        lambda sql: (
+            f"""
+            select {shown}, {about("source")}, {VERDICT_RANK} as rank
+            from fact join source on source.id = fact.source_id
+            where fact.kind = 'size' and fact.subject = :subject
+            {f"and {sql.is_listed('fact.field', 'fields')}" if some else ""}"""
+        ),
+        {"field": str, "rank": int, "source_id": str},
+        short=True,
+    )
 
 
 PRICE_FIELD = "usd_per_hour"
@@ -243,7 +194,7 @@ def find_conflicts(catalog: Catalog, search: ConflictSearch) -> Listing:
         listing = _find_price_conflicts(catalog, values, search, identity)
     else:
         listing = _find_all_conflicts(catalog, values, search, identity)
-    return replace(listing, items=[item | {name: item[name] or None for name in _OF_PRICES} for item in listing.items])
+    return listing
 
 
 def _find_all_conflicts(catalog: Catalog, values: Mapping[str, str], search: ConflictSearch, identity: str) -> Listing:
@@ -281,103 +232,73 @@ def _of_prices(identity: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _conflicts(query: Callable[[], Select[Any]], order: Sequence[str], filters: tuple[str, ...]) -> ListStatements:
-    columns = query().selected_columns
-
-    def build() -> Select[Any]:
-        return query().where(*(columns[name] == _bind(name) for name in filters))
-
-    return ListStatements(build, order)
+def _conflicts(query: Callable[[Dialect], str], order: Sequence[str], filters: tuple[str, ...]) -> ListStatements:
+    conditions = all_of(*(f"{name} = :{name}" for name in filters))
+    return ListStatements(
+        lambda sql: f"select * from ({query(sql)}) as conflict where {conditions}", dict.fromkeys(order, str)
+    )
 
 
 _FACT_ORDER = ("kind", "subject", "field", "source_id")
 _PRICE_ORDER = ("subject", *_OF_PRICES, "source_id")
 
 
-def conflicts_query() -> Select[Any]:
+def conflicts_query(sql: Dialect) -> str:
     """Return the query of all values that dispute the accepted one, in the order of the list."""
-    conflict = union_all(_fact_conflicts(), _price_conflicts()).subquery("conflict").c
-    columns = (func.nullif(field, "").label(field.name) if field.name in _OF_PRICES else field for field in conflict)
-    order = (*_FACT_ORDER[:3], *_OF_PRICES, "source_id")
-    return select(*columns).order_by(conflict.kind == "price", *(conflict[name] for name in order))
+    return f"""
+        select * from ({_fact_conflicts(sql)} union all {_price_conflicts(sql)}) as conflict
+        order by kind = 'price', kind, subject, field, {", ".join(_OF_PRICES)}, source_id"""
 
 
-@lru_cache(maxsize=1)
-def _fact_conflicts() -> Select[Any]:
+def _fact_conflicts(_sql: Dialect) -> str:
     """Select the facts that dispute accepted ones."""
-    accepted = FACT.alias("accepted")
-    same = and_(*(FACT.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
-    return (
-        select(
-            *(FACT.c[name] for name in ("kind", "subject", "field")),
-            *(literal_column("''", String).label(name) for name in _OF_PRICES),
-            FACT.c.unit,
-            func.coalesce(SIZE.c.name, FACT.c.subject).label("name"),
-            func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
-            accepted.c.source_id.label("accepted_source_id"),
-            func.coalesce(FACT.c.corrected_value, FACT.c.value).label("value"),
-            *(FACT.c[name] for name in ("raw", "reason", "file", "line", "source_id")),
-            *about(SOURCE),
-        )
-        .join_from(FACT, accepted, and_(same, accepted.c.verdict == "accepted"))
-        .join(SOURCE, SOURCE.c.id == FACT.c.source_id)
-        .join(SIZE, and_(FACT.c.kind == "size", SIZE.c.key == FACT.c.subject), isouter=True)
-        .where(FACT.c.verdict == "disputed")
-    )
+    return f"""
+        select fact.kind, fact.subject, fact.field, {", ".join(f"null as {name}" for name in _OF_PRICES)}, fact.unit,
+            coalesce(size.name, fact.subject) as name,
+            coalesce(accepted.corrected_value, accepted.value) as accepted_value,
+            accepted.source_id as accepted_source_id, coalesce(fact.corrected_value, fact.value) as value,
+            fact.raw, fact.reason, fact.file, fact.line, fact.source_id, {about("source")}
+        from fact
+        join fact as accepted
+            on accepted.kind = fact.kind and accepted.subject = fact.subject and accepted.field = fact.field
+            and accepted.verdict = 'accepted'
+        join source on source.id = fact.source_id
+        left join size on fact.kind = 'size' and size.key = fact.subject
+        where fact.verdict = 'disputed'"""
 
 
-@lru_cache(maxsize=1)
-def _price_conflicts() -> Select[Any]:
+def _price_conflicts(sql: Dialect) -> str:
     """Select the disputed prices that do not count, each with the one that does: that of the list seen last."""
-    file, run = table_of(PriceFile), PRICE.c
-    of_accepted, better = PRICE.alias("accepted"), PRICE.alias("better").c
-    accepted = of_accepted.c
-    of_offer = [accepted[name] == run[name] for name in SERIES]
-    seen_later = better.seen_until > accepted.seen_until
-    is_better = or_(seen_later, and_(better.seen_until == accepted.seen_until, better.source_id < accepted.source_id))
-    beaten = exists().where(*(better[name] == accepted[name] for name in SERIES), better.disputed.is_(True), is_better)
-    joined = (
-        PRICE.join(of_accepted, and_(*of_offer, accepted.disputed.is_(True), ~beaten))
-        .join(SOURCE, SOURCE.c.id == run.source_id)
-        .join(SIZE, SIZE.c.key == run.size_key)
-        .join(file, file.c.id == run.file_id, isouter=True)
-    )
-    usd, accepted_usd = (usd_text(usd_of(observed.nano_usd_per_hour)) for observed in (run, accepted))
-    reason = case(
-        (accepted.seen_until > run.seen_until, literal("the accepted price was seen later: ")),
-        else_=literal("the accepted price is by the list that is first by name, of the same day: "),
-    )
-    return (
-        select(
-            literal_column("'price'", String).label("kind"),
-            run.size_key.label("subject"),
-            literal_column(f"'{PRICE_FIELD}'", String).label("field"),
-            *(run[name] for name in _OF_PRICES),
-            literal_column("'USD/h'", String).label("unit"),
-            SIZE.c.name,
-            accepted_usd.label("accepted_value"),
-            accepted.source_id.label("accepted_source_id"),
-            usd.label("value"),
-            usd.label("raw"),
-            (reason + cast(accepted.seen_until, String) + ", this one " + cast(run.seen_until, String)).label("reason"),
-            func.coalesce(file.c.file, "").label("file"),
-            cast(null(), Integer).label("line"),
-            run.source_id,
-            *about(SOURCE),
-        )
-        .select_from(joined)
-        .where(run.disputed.is_(True), run.nano_usd_per_hour != accepted.nano_usd_per_hour)
-    )
+    usd, accepted_usd = (sql.usd_text(sql.usd_of(f"{run}.nano_usd_per_hour")) for run in ("price", "accepted"))
+    return f"""
+        select 'price' as kind, price.size_key as subject, '{PRICE_FIELD}' as field, {columns_of("price", _OF_PRICES)},
+            'USD/h' as unit, size.name, {accepted_usd} as accepted_value, accepted.source_id as accepted_source_id,
+            {usd} as value, {usd} as raw,
+            case
+                when accepted.seen_until > price.seen_until then 'the accepted price was seen later: '
+                else 'the accepted price is by the list that is first by name, of the same day: '
+            end || cast(accepted.seen_until as text) || ', this one ' || cast(price.seen_until as text) as reason,
+            coalesce(price_file.file, '') as file, cast(null as integer) as line, price.source_id, {about("source")}
+        from price
+        join price as accepted
+            on {_same("accepted", "price")} and {sql.is_true("accepted.disputed")} and not exists (
+                select 1 from price as better
+                where {_same("better", "accepted")} and {sql.is_true("better.disputed")} and (
+                    better.seen_until > accepted.seen_until
+                    or better.seen_until = accepted.seen_until and better.source_id < accepted.source_id
+                )
+            )
+        join source on source.id = price.source_id
+        join size on size.key = price.size_key
+        left join price_file on price_file.id = price.file_id
+        where {sql.is_true("price.disputed")} and price.nano_usd_per_hour <> accepted.nano_usd_per_hour"""
 
 
-def about(source: FromClause) -> list[ColumnElement[Any]]:
-    """Return what is shown of a source beside what it states."""
-    return [source.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")]
+def _same(offer: str, other: str) -> str:
+    return " and ".join(f"{offer}.{name} = {other}.{name}" for name in SERIES)
 
 
 # Refused prices
-
-REFUSED = table_of(RefusedPrice)
 
 
 class RefusedPriceSearch(PageParams):
@@ -412,25 +333,18 @@ _REFUSED_FILTERS = {"size": "size_key", "region": "region", "source": "source_id
 
 @lru_cache(maxsize=16)
 def _refused_prices(filters: tuple[str, ...]) -> ListStatements:
-    def build() -> Select[Any]:
-        return refused_prices_query().order_by(None).where(*(REFUSED.c[name] == _bind(name) for name in filters))
-
-    return ListStatements(build, [column.name for column in REFUSED.primary_key])
-
-
-def refused_prices_query() -> Select[Any]:
-    """Return the query of all refused prices, in the order of the list."""
-    names = [column.name for column in REFUSED.primary_key if column.name != "size_key"]
-    columns = (*names, "seen_until", "rule", "evidence")
-    usd = cast(usd_of(REFUSED.c.nano_usd_per_hour), Double).label("usd_per_hour")
-    return (
-        select(SIZE.c.name.label("size"), REFUSED.c.size_key, *(REFUSED.c[name] for name in columns), usd)
-        .join_from(REFUSED, SIZE, SIZE.c.key == REFUSED.c.size_key)
-        .order_by(*REFUSED.primary_key)
+    shown = columns_of("refused_price", (*PRICE_KEY, "seen_until", "rule", "evidence"))
+    conditions = all_of(*(f"refused_price.{name} = :{name}" for name in filters))
+    return ListStatements(
+        lambda sql: (
+            f"""
+            select size.name as size, {shown},
+                cast({sql.usd_of("refused_price.nano_usd_per_hour")} as double precision) as usd_per_hour
+            from refused_price join size on size.key = refused_price.size_key
+            where {conditions}"""
+        ),
+        {name: date if name in ("valid_from", "known_from") else str for name in PRICE_KEY},
     )
-
-
-_availability = table_of(Availability)
 
 
 class AvailabilitySearch(PageParams):
@@ -458,30 +372,29 @@ def _zones_of(stored: str) -> dict[str, Any]:
 @cache
 def _regions_of(*, some: bool) -> ListStatements:
     """Return the list of the regions that have the size `size`, or of those among `regions`."""
-    table = _availability.c
-
-    def build() -> Select[Any]:
-        query = (
-            select(table.region, table.zones, SOURCE.c.published_on.label("as_of"), table.source_id)
-            .join_from(_availability, SOURCE, SOURCE.c.id == table.source_id)
-            .where(table.size_key == bindparam("size", type_=String))
-        )
-        return query.where(is_listed(table.region, bindparam("regions", type_=String))) if some else query
-
-    return ListStatements(build, ("region", "source_id"), short=True)
+    return ListStatements(
+        lambda sql: (
+            f"""
+            select region, zones, source.published_on as as_of, source_id
+            from availability join source on source.id = source_id
+            where size_key = :size {f"and {sql.is_listed('region', 'regions')}" if some else ""}"""
+        ),
+        {"region": str, "source_id": str},
+        short=True,
+    )
 
 
 @short
 def find_region_names(catalog: Catalog) -> Mapping[str, str]:
     """Return the name of every region by its code, in the order of names."""
-    return catalog.keep("region names", lambda: dict(catalog.fetch(BoundStatement(_REGION_NAMES, {}))))
+    return catalog.keep("region names", lambda: dict(catalog.fetch(BoundStatement(_REGION_NAMES))))
 
 
 def find_currencies(catalog: Catalog) -> Sequence[str]:
     """Return the currencies that prices can be shown in: US dollars, the euro, then those with a rate, by code."""
 
     def ask() -> Sequence[str]:
-        rated = [code for (code,) in catalog.fetch(BoundStatement(_CURRENCIES, {}))]
+        rated = [code for (code,) in catalog.fetch(BoundStatement(_CURRENCIES))]
         return [USD, *([EUR] if rated else []), *(code for code in rated if code not in (USD, EUR))]
 
     return catalog.keep("currencies", ask)
@@ -489,13 +402,12 @@ def find_currencies(catalog: Catalog) -> Sequence[str]:
 
 def find_providers(catalog: Catalog) -> Sequence[str]:
     """Return the clouds that have sizes, by id."""
-    return catalog.keep("providers", lambda: [cloud for (cloud,) in catalog.fetch(BoundStatement(_PROVIDERS, {}))])
+    return catalog.keep("providers", lambda: [cloud for (cloud,) in catalog.fetch(BoundStatement(_PROVIDERS))])
 
 
-_region, _currency = table_of(Region).c, table_of(ExchangeRate).c.currency
-_REGION_NAMES = Statement(lambda: select(_region.code, _region.name).order_by(_region.name), short=True)
-_CURRENCIES = Statement(lambda: select(_currency).distinct().order_by(_currency), short=True)
-_PROVIDERS = Statement(lambda: select(_size.provider).distinct().order_by(_size.provider))
+_REGION_NAMES = Statement("select code, name from region order by name", short=True)
+_CURRENCIES = Statement("select distinct currency from exchange_rate order by currency", short=True)
+_PROVIDERS = Statement("select distinct provider from size order by provider")
 
 _FLAGS = {"true": "yes", "false": "no"}
 
@@ -506,7 +418,7 @@ def find_disputing_sources(catalog: Catalog, names: Sequence[str]) -> Mapping[st
     Each is a field and a text: `accepted 256 by ND family; 128 by Notes on ND`.
     """
     keys = key_parameters([size_key(name) for name in names])
-    rows = catalog.fetch(BoundStatement(_disputing(), keys)) if names else ()
+    rows = catalog.fetch(BoundStatement(_DISPUTING, keys)) if names else ()
     said: dict[str, dict[str, dict[str, list[str]]]] = {name: {} for name in names}
     for name, field, stated, _verdict, title in rows:
         said[name].setdefault(field, {}).setdefault(stated, []).append(title)
@@ -525,19 +437,20 @@ def find_disputing_sources(catalog: Catalog, names: Sequence[str]) -> Mapping[st
     }
 
 
-@cached_statement(1, short=True)
-def _disputing() -> Select[Any]:
-    """Build the statement of what sources say of the disputed fields of the sizes of KEYS."""
-    fact, source, size = FACT.c, SOURCE.c, SIZE.c
-    disputed = select(fact.subject, fact.field).where(fact.kind == "size", fact.verdict == "disputed").subquery()
-    value = func.coalesce(fact.corrected_value, fact.value).label("value")
-    return (
-        select(size.name, fact.field, value, fact.verdict, source.title)
-        .join_from(SIZE, FACT, (fact.kind == "size") & (fact.subject == size.key))
-        .join(SOURCE, source.id == fact.source_id)
-        .where(
-            is_listed(size.key, KEYS),
-            select(disputed).where(disputed.c.subject == fact.subject, disputed.c.field == fact.field).exists(),
+_DISPUTING = Statement(
+    lambda sql: (
+        f"""
+        select size.name, fact.field, coalesce(fact.corrected_value, fact.value) as value, fact.verdict, source.title
+        from size
+        join fact on fact.kind = 'size' and fact.subject = size.key
+        join source on source.id = fact.source_id
+        where {sql.is_listed("size.key", KEYS)} and exists (
+            select 1 from fact as other
+            where other.kind = 'size' and other.verdict = 'disputed'
+                and other.subject = fact.subject and other.field = fact.field
         )
-        .order_by(size.name, fact.field, fact.verdict, source.title)
-    )
+        order by size.name, fact.field, fact.verdict, source.title"""
+    ),
+    short=True,
+)
+"""What sources say of the disputed fields of the sizes of KEYS."""

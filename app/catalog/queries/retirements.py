@@ -7,10 +7,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Date, FromClause, Select, and_, bindparam, case, cast, func, select
-
-from app.catalog.column_types import UsdColumn, table_of
-from app.catalog.models import Fact, SizeAlias, Source
 from app.catalog.projections import is_priced, usd_by
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, conditions_by
@@ -30,24 +26,18 @@ from app.catalog.queries.params import (
     several,
 )
 from app.catalog.queries.price_scope import (
-    GPU,
-    OFFER,
-    SERIES,
-    SIZE,
-    TODAY,
+    GPU_MEMORY_GIB_ON_ONE_GPU,
+    LOCAL_DISK_GIB,
     PriceScope,
     PriceScopeKey,
-    gpu_memory_gib_on_one_gpu,
-    literal_text,
-    local_disk_gib,
-    region_binds,
     region_parameters,
-    size,
     status_of,
 )
 from app.catalog.queries.provenance import about
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot
-from app.db.statements import BoundStatement, Reader, Statement, cached_statement, fetch, to_dicts
+from app.catalog.statements import Statement, cached_statement, exact
+from app.db.dialects import Dialect, all_of, columns_of, parameters, quote
+from app.db.statements import BoundStatement, Reader, fetch, to_dicts
 from app.errors import BadQuery
 
 _FIELD = "retirement_date"
@@ -68,9 +58,8 @@ class RetirementSearch(RetirementFilter, PageParams):
     """A page of retirements."""
 
 
-def _has_price(_scope: PriceScope, regions: Sequence[Any]) -> ColumnElement[bool]:
-    codes = [bindparam(region.key, type_=OFFER.c.region.type) for region in regions]
-    return size.key.in_(select(OFFER.c.size_key).where(OFFER.c.region.in_(codes)))
+def _has_price(_scope: PriceScope, codes: Sequence[str]) -> str:
+    return f"size.key in (select size_key from offer where region in ({', '.join(codes)}))"
 
 
 def _to_text(day: date) -> Sequence[str]:
@@ -81,54 +70,50 @@ RETIREMENT_FILTERS: Mapping[str, Filter] = {
     "series": FILTERS["series"],
     "gpu": FILTERS["gpu"],
     "region": Filter(_has_price, tuple),
-    "after": Filter(lambda _scope, days: size.retirement_date > bindparam(days[0].key, type_=Date), _to_text),
-    "before": Filter(lambda _scope, days: size.retirement_date < bindparam(days[0].key, type_=Date), _to_text),
-    "past": Filter(lambda _scope, past: size.retirement_date <= TODAY if past else size.retirement_date > TODAY),
+    "after": Filter(lambda _scope, days: f"size.retirement_date > {days[0]}", _to_text),
+    "before": Filter(lambda _scope, days: f"size.retirement_date < {days[0]}", _to_text),
+    "past": Filter(lambda scope, past: f"size.retirement_date {'<=' if past else '>'} {scope.sql.day('today')}"),
 }
 """Every filter of retirements by its name."""
-
-_PAST: ColumnElement[int] = case((size.retirement_date > TODAY, 0), else_=1)
 
 
 @lru_cache(maxsize=32)
 def _listed(filters: tuple[ActiveFilter, ...]) -> ListStatements:
     """Return the list of the retirements that meet some filters."""
 
-    def build() -> Select[Any]:
-        columns = [
-            *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
-            *(size.provider, size.verified, size.vcpus, size.memory_gib, size.gpu_model),
-            *(size.gpu_count_numerator, size.gpu_count_denominator, _PAST.label("past")),
-        ]
-        query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
-        query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-        return query.where(size.retirement_date.is_not(None), *conditions_by(RETIREMENT_FILTERS, filters))
+    def build(sql: Dialect) -> str:
+        return f"""
+            select size.name as size, size.key, size.series_id as series, series.name as series_name, size.provider,
+                size.verified, size.vcpus, size.memory_gib, size.gpu_model,
+                size.gpu_count_numerator, size.gpu_count_denominator,
+                case when size.retirement_date > {sql.day("today")} then 0 else 1 end as past,
+                {_retirement(sql)}
+            from size {_RETIREMENT_JOINS}
+            left join gpu on gpu.id = size.gpu_id
+            left join series on series.id = size.series_id
+            where {all_of("size.retirement_date is not null", *conditions_by(sql, RETIREMENT_FILTERS, filters))}
+        """
 
-    return ListStatements(build, ("past", _FIELD, "key"))
-
-
-def with_retirement(query: Select[Any]) -> Select[Any]:
-    """Add status and retirement date of a size, and the accepted fact of it or else of its series, with the source."""
-    of_size, of_series = _accepted("of_size"), _accepted("of_series")
-    source = table_of(Source)
-    joined = query.add_columns(
-        status_of(size).label("status"),
-        size.retirement_date,
-        *(func.coalesce(of_size.c[name], of_series.c[name]).label(name) for name in ("file", "line", "source_id")),
-        *about(source),
-    ).select_from(SIZE)
-    joined = joined.join(of_size, and_(of_size.c.kind == "size", of_size.c.subject == size.key), isouter=True)
-    joined = joined.join(
-        of_series, and_(of_series.c.kind == "series", of_series.c.subject == size.series_id), isouter=True
-    )
-    return joined.join(source, source.c.id == func.coalesce(of_size.c.source_id, of_series.c.source_id), isouter=True)
+    return ListStatements(build, {"past": int, _FIELD: date, "key": str})
 
 
-def _accepted(name: str) -> FromClause:
-    """Select the accepted facts on retirement dates."""
-    fact = table_of(Fact).c
-    shown = (fact[column] for column in ("kind", "subject", "file", "line", "source_id"))
-    return select(*shown).where(fact.field == _FIELD, fact.verdict == "accepted").subquery(name)
+def _retirement(sql: Dialect) -> str:
+    """Write status and retirement date of a size, and where _RETIREMENT_JOINS have the date from."""
+    stated = (f"coalesce(of_size.{name}, of_series.{name}) as {name}" for name in ("file", "line", "source_id"))
+    return f"{status_of(sql, 'size')} as status, size.retirement_date, {', '.join(stated)}, {about('source')}"
+
+
+def _join_accepted(name: str, kind: str, subject: str) -> str:
+    return f"""
+        left join fact as {name} on {name}.kind = '{kind}' and {name}.subject = {subject}
+            and {name}.field = '{_FIELD}' and {name}.verdict = 'accepted'"""
+
+
+_RETIREMENT_JOINS = f"""{_join_accepted("of_size", "size", "size.key")}
+    {_join_accepted("of_series", "series", "size.series_id")}
+    left join source on source.id = coalesce(of_size.source_id, of_series.source_id)
+"""
+"""The accepted fact on the retirement of a size, or else of its series, with the source."""
 
 
 FilterT = TypeVar("FilterT", bound=RetirementFilter)
@@ -153,18 +138,17 @@ def find_all_retirements(catalog: Catalog, filters: RetirementFilter) -> Sequenc
 
 def find_usual_region(reader: Reader, os: Os) -> str | None:
     """Return the region in which most sizes that retire are cheapest on demand; None where none has a price."""
-    rows = fetch(reader, BoundStatement(_usual_region_statement(), {"os": os, "any": ANY_REGION["on_demand"]}))
+    rows = fetch(reader, BoundStatement(_USUAL_REGION, {"os": os, "any": ANY_REGION["on_demand"]}))
     return next((region for (region,) in rows), None)
 
 
-@cached_statement(1)
-def _usual_region_statement() -> Select[Any]:
-    offer, number = OFFER.c, func.count()
-    of_any = and_(
-        offer.region == bindparam("any", type_=offer.region.type), offer.os == bindparam("os", type_=offer.os.type)
-    )
-    query = select(offer.priced_in).where(of_any, offer.retirement_date.is_not(None), offer.priced_in.is_not(None))
-    return query.group_by(offer.priced_in).order_by(number.desc(), offer.priced_in).limit(1)
+_USUAL_REGION = Statement("""
+        select priced_in from offer
+        where region = :any and os = :os and retirement_date is not null and priced_in is not null
+        group by priced_in
+        order by count(*) desc, priced_in
+        limit 1
+    """)
 
 
 def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:
@@ -203,23 +187,24 @@ _FIGURES = (
 
 def planned_sizes_query(today: date) -> BoundStatement:
     """Return the query of every size: its figures, status, retirement with its source, and family of its series."""
-    return BoundStatement(_sizes_statement(), {"today": today.isoformat()})
+    return BoundStatement(_PLANNED_SIZES, {"today": today.isoformat()})
 
 
-@cached_statement(1)
-def _sizes_statement() -> Select[Any]:
-    columns = [
-        *(size.key, size.name, size.provider, size.series_id.label("series"), size.verified),
-        *(SERIES.c.family, SERIES.c.category),
-        *(size[name] for name in _FIGURES),
-        local_disk_gib().label("local_disk_gib"),
-        gpu_memory_gib_on_one_gpu().label("gpu_memory_gib_per_gpu"),
-    ]
-    query = with_retirement(select(*columns)).join(SERIES, SERIES.c.id == size.series_id, isouter=True)
-    return query.order_by(size.key)
+_PLANNED_SIZES = Statement(
+    lambda sql: (
+        f"""
+        select size.key, size.name, size.provider, size.series_id as series, size.verified,
+            series.family, series.category, {columns_of("size", _FIGURES)},
+            {LOCAL_DISK_GIB} as local_disk_gib, {GPU_MEMORY_GIB_ON_ONE_GPU} as gpu_memory_gib_per_gpu,
+            {_retirement(sql)}
+        from size {_RETIREMENT_JOINS}
+        left join series on series.id = size.series_id
+        order by size.key
+    """
+    )
+)
 
-
-ALIASES = BoundStatement(Statement(lambda: select(*table_of(SizeAlias).c["alias_key", "size_key"])), {})
+ALIASES = BoundStatement(Statement("select alias_key, size_key from size_alias"), {})
 """The query of every other name of a size: the key of the name, and the key of the size."""
 
 
@@ -231,15 +216,12 @@ def prices_query(params: OfferParams) -> BoundStatement:
     return BoundStatement(_prices_statement(PriceScopeKey.of(params, ())), region_parameters(params))
 
 
-@cached_statement(64)
-def _prices_statement(key: PriceScopeKey) -> Select[Any]:
-    offer = OFFER.c
-    query = select(
-        offer.region,
-        offer.size_key,
-        cast(usd_by(offer, key.purchase), UsdColumn).label("usd_per_hour"),
-        offer[f"{key.purchase}_as_of"],
-        offer[f"{key.purchase}_adjustment"],
-    )
-    there = (offer.region.in_(region_binds(key.regions)), offer.os == literal_text(key.os))
-    return query.where(*there, is_priced(offer, key.purchase))
+@cached_statement(64, kinds=exact("usd_per_hour"))
+def _prices_statement(sql: Dialect, key: PriceScopeKey) -> str:
+    return f"""
+        select region, size_key, {usd_by(sql, "offer", key.purchase)} as usd_per_hour,
+            {key.purchase}_as_of, {key.purchase}_adjustment
+        from offer
+        where region in ({", ".join(parameters("region", key.regions))}) and os = {quote(key.os)}
+            and {is_priced(sql, "offer", key.purchase)}
+    """

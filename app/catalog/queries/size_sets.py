@@ -21,24 +21,8 @@ from itertools import compress
 from operator import ge, le, or_
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Double,
-    Integer,
-    Select,
-    bindparam,
-    cast,
-    func,
-    select,
-    type_coerce,
-)
-from sqlalchemy.sql import visitors
-
-from app.catalog.column_types import table_of
 from app.catalog.fields import APPLIES_WITH, SHOWN_FIELDS
-from app.catalog.in_force import PRICE, Rules, prices_in_force
-from app.catalog.models import Availability, SizeJson, Source
+from app.catalog.in_force import Rules, prices_in_force
 from app.catalog.projections import SPOT_SAVING, UNIT_PRICES, offer_json, rank_usd
 from app.catalog.queries.filters import (
     FILTERS,
@@ -60,32 +44,29 @@ from app.catalog.queries.params import (
     SizeSelection,
 )
 from app.catalog.queries.price_scope import (
-    GPU,
+    GPU_MEMORY_GIB_ON_ONE_GPU,
+    GPU_SLICE_GIB,
     KEYS,
-    SIZE,
+    LOCAL_DISK_GIB,
+    WHOLE_GPU_GIB,
+    ZONES,
     PriceScope,
     PriceScopeKey,
     count_zones,
-    gpu_memory_gib_on_one_gpu,
-    gpu_slice_gib,
     key_parameters,
-    literal_text,
-    local_disk_gib,
     named_days,
     past_prices_by_size,
     price_days,
     price_parameters,
     scope_of_sizes,
     status_of,
-    whole_gpu_gib,
-    zones_there,
 )
 from app.catalog.queries.snapshot import Catalog
-from app.db.functions import is_listed, ratio
-from app.db.statements import BoundStatement, Rows, Statement, cached_statement
+from app.catalog.statements import DAYS, Statement, cached_statement
+from app.db.dialects import Dialect
+from app.db.functions import ratio
+from app.db.statements import BoundStatement, Rows
 from app.errors import CatalogChanged
-
-SIZE_JSON = table_of(SizeJson)
 
 
 def list_query(search: SizeList, today: date, rules: Rules) -> BoundStatement:
@@ -97,42 +78,41 @@ def list_query(search: SizeList, today: date, rules: Rules) -> BoundStatement:
 
 
 @cached_statement(64)
-def _list_statement(scope_key: PriceScopeKey, filters: tuple[ActiveFilter, ...], sort: tuple[str, ...]) -> Select[Any]:
-    """Build the statement of a whole list; rows begin as those of a page."""
-    scope = PriceScope.of_key(scope_key)
+def _list_statement(
+    sql: Dialect, scope_key: PriceScopeKey, filters: tuple[ActiveFilter, ...], sort: tuple[str, ...]
+) -> str:
+    """Write the statement of a whole list; rows begin as those of a page."""
+    scope = PriceScope.of_key(sql, scope_key)
     conditions = [filter_condition(active, scope) for active in filters if active.name not in SCOPE_FILTERS]
-    order = [clause for sort_key in to_sort_keys(sort, scope) for clause in sort_key.order_by]
-    rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
-    rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
-    return rows.where(scope.has_offer, *conditions).order_by(*order)
+    order = ", ".join(sort_key.order_by for sort_key in to_sort_keys(sort, scope))
+    return f"""select size_doc.doc, {_row_columns(scope)} from {scope.source}
+        {_joins(scope, " ".join((*conditions, order)))} join size_doc on size_doc.size_key = {scope.key}
+        where {" and ".join((scope.has_offer, *conditions))} order by {order}"""
 
 
 @lru_cache(maxsize=64)
 def rows_statement(scope_key: PriceScopeKey, *, short: bool = False) -> Statement:
     """Return the statement of the sizes of KEYS: their keys, and then what rows of pages have; `short` for one size."""
-    return Statement(partial(_select_rows, scope_key), short=short)
+    return Statement(lambda sql: _select_rows(sql, scope_key), short=short)
 
 
-def _select_rows(scope_key: PriceScopeKey) -> Select[Any]:
-    scope = PriceScope.for_keys(scope_key)
-    query = select(scope.key.label("key"), SIZE_JSON.c.doc, *_columns(scope)).select_from(
-        scope.source.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
-    )
-    return query.where(scope.has_offer, is_listed(scope.key, KEYS))
+def _select_rows(sql: Dialect, scope_key: PriceScopeKey) -> str:
+    scope = PriceScope.for_keys(sql, scope_key)
+    return f"""select {scope.key} as key, size_doc.doc, {_row_columns(scope)} from {scope.source}
+        join size_doc on size_doc.size_key = {scope.key}
+        where {scope.has_offer} and {sql.is_listed(scope.key, KEYS)}"""
 
 
-def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
-    tables = {getattr(part, "table", None) for expression in used for part in visitors.iterate(expression)}
-    query = query.select_from(scope.source)
-    if not tables.isdisjoint((SIZE, GPU)) and scope.offers is not SIZE:
-        query = query.join(SIZE, SIZE.c.key == scope.key)
-    return query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True) if GPU in tables else query
+def _joins(scope: PriceScope, used: str) -> str:
+    """Write the join of the size, and its GPU, to the offers where an expression uses one of their columns."""
+    joins = f"join size on size.key = {scope.key} " if "size." in used and scope.offer != "size" else ""
+    return joins + ("left join gpu on gpu.id = size.gpu_id" if "gpu." in used else "")
 
 
-def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
-    """Return what a size is rendered from besides its own JSON."""
-    return [status_of(scope.offer).label("status"), offer_json(scope.offer, scope.purchase).label("offer")]
+def _row_columns(scope: PriceScope) -> str:
+    """Write what a size is rendered from besides its own JSON."""
+    offer = offer_json(scope.sql, scope.offer, scope.purchase)
+    return f"{status_of(scope.sql, scope.offer)} as status, {offer} as offer"
 
 
 UNKNOWN = float("inf")
@@ -359,7 +339,7 @@ class SizeQuestion:
 
         def ask() -> Mapping[str, int]:
             zones: dict[str, dict[int, int | None]] = defaultdict(dict)
-            for region, key, count in self.catalog.fetch(BoundStatement(_zones_statement(), {})):
+            for region, key, count in self.catalog.fetch(BoundStatement(_zones_statement())):
                 zones[region][self.sets.place_of(key)] = count
             return {
                 region: self.sets.set_of(
@@ -622,66 +602,55 @@ def place_after(order: Sequence[int], columns: Sequence[SortColumn], position: S
     return low
 
 
-FIGURES_OF_THEIR_OWN: Mapping[str, Callable[[], ColumnElement[Any]]] = {
-    "local_disk_gib": local_disk_gib,
-    "status": lambda: status_of(SIZE.c),
-    "zones": zones_there,
-    "gpu_family": lambda: GPU.c.family,
-    "gpu_memory_gib_on_one_gpu": gpu_memory_gib_on_one_gpu,
-    "gpu_slice_gib": gpu_slice_gib,
-    "whole_gpu_gib": whole_gpu_gib,
+FIGURES_OF_THEIR_OWN: Mapping[str, Callable[[Dialect], str]] = {
+    "local_disk_gib": lambda _sql: LOCAL_DISK_GIB,
+    "status": lambda sql: status_of(sql, "size"),
+    "zones": lambda _sql: ZONES,
+    "gpu_family": lambda _sql: "gpu.family",
+    "gpu_memory_gib_on_one_gpu": lambda _sql: GPU_MEMORY_GIB_ON_ONE_GPU,
+    "gpu_slice_gib": lambda _sql: GPU_SLICE_GIB,
+    "whole_gpu_gib": lambda _sql: WHOLE_GPU_GIB,
 }
 """Figures of a size that are not a column of it."""
 
 
-@cached_statement(128)
-def _values_statement(*names: str) -> Select[Any]:
-    query = select(*(_figure(name).label(name) for name in names)).select_from(SIZE)
-    if "gpu_family" in names:
-        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    return query.order_by(SIZE.c.key)
-
-
-def _figure(name: str) -> ColumnElement[Any]:
-    if name in FIGURES_OF_THEIR_OWN:
-        return FIGURES_OF_THEIR_OWN[name]()
-    column: ColumnElement[Any] = SIZE.c[name]
-    return type_coerce(column, Integer) if isinstance(column.type, Boolean) else column
+@cached_statement(128, kinds=DAYS)
+def _values_statement(sql: Dialect, *names: str) -> str:
+    own = FIGURES_OF_THEIR_OWN
+    shown = ", ".join(f"{own[name](sql) if name in own else f'size.{name}'} as {name}" for name in names)
+    gpu = "left join gpu on gpu.id = size.gpu_id" if "gpu_family" in names else ""
+    return f"select {shown} from size {gpu} order by size.key"
 
 
 @cached_statement(1)
-def _zones_statement() -> Select[Any]:
-    """Build the statement of the zones of all sizes by region, the newest list last."""
-    there, source = table_of(Availability).c, table_of(Source).c
-    query = select(there.region, there.size_key, count_zones(there)).where(source.id == there.source_id)
-    return query.order_by(source.published_on.nulls_first(), source.id.desc())
+def _zones_statement(_sql: Dialect) -> str:
+    """Write the statement of the zones of all sizes by region, the newest list last."""
+    return f"""select there.region, there.size_key, {count_zones("there")} as zones
+        from availability as there join source on source.id = there.source_id
+        order by source.published_on nulls first, source.id desc"""
 
 
 @cached_statement(256)
-def _condition_statement(active: ActiveFilter, key: PriceScopeKey) -> Select[Any]:
-    scope = scope_of_sizes(key)
+def _condition_statement(sql: Dialect, active: ActiveFilter, key: PriceScopeKey) -> str:
+    scope = scope_of_sizes(sql, key)
     condition = filter_condition(active, scope)
-    return join_tables(select(scope.key.label("key")), scope, [condition]).where(condition)
+    return f"select size.key from size {_joins(scope, condition)} where {condition}"
 
 
 @cached_statement(64)
-def _prices_statement(key: PriceScopeKey, purchase: str) -> Select[Any]:
+def _prices_statement(sql: Dialect, key: PriceScopeKey, purchase: str) -> str:
     if key.past:
-        return past_prices_by_size(key, purchase)
-    scope = PriceScope.of_key(key)
-    columns: tuple[ColumnElement[Any], ...] = (scope.key.label("key"), rank_usd(scope.offer, purchase).label("usd"))
-    return select(*columns).select_from(scope.source).where(scope.has_offer)
+        return past_prices_by_size(sql, key, purchase)
+    scope = PriceScope.of_key(sql, key)
+    usd = rank_usd(sql, scope.offer, purchase)
+    return f"select {scope.key} as key, {usd} as usd from {scope.source} where {scope.has_offer}"
 
 
 @cached_statement(16)
-def _past_prices_statement(os: str, purchase: str, rules: Rules, *, dated: bool) -> Select[Any]:
-    """Build the statement of the prices of some sizes by region; null where only other purchase models have one."""
-    key = PRICE.c.size_key
-    of_sizes = (key >= bindparam("first_key", type_=key.type), key <= bindparam("last_key", type_=key.type))
-    in_force = (
-        prices_in_force(*price_days(dated=dated), PRICE.c.os == literal_text(os), *of_sizes, rules=rules).subquery().c
-    )
-    of_this = in_force.purchase == literal_text(purchase)
-    usd = func.max(cast(in_force.usd_per_hour, Double)).filter(of_this)
-    query = select(in_force.size_key, in_force.region, usd)
-    return query.group_by(in_force.size_key, in_force.region)
+def _past_prices_statement(sql: Dialect, os: str, purchase: str, rules: Rules, *, dated: bool) -> str:
+    """Write the statement of the prices of some sizes by region; null where only other purchase models have one."""
+    of_sizes = (f"price.os = '{os}'", "price.size_key >= :first_key", "price.size_key <= :last_key")
+    prices = prices_in_force(sql, *price_days(sql, dated=dated), *of_sizes, rules=rules)
+    return f"""select size_key, region,
+        max(cast(usd_per_hour as double precision)) filter (where purchase = '{purchase}') as usd
+        from ({prices}) as price group by size_key, region"""

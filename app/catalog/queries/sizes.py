@@ -16,11 +16,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import Date, Select, bindparam, or_, select
 
-from app.catalog.column_types import table_of
 from app.catalog.fields import GPU_FIELDS
-from app.catalog.models import PriceTotal
 from app.catalog.projections import NO_OFFER_JSON, OFFER_JSON_FIELDS, offer_json
 from app.catalog.providers import AZURE
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
@@ -44,29 +41,25 @@ from app.catalog.queries.params import (
     check_days,
 )
 from app.catalog.queries.price_scope import (
-    GPU,
     KEYS,
-    SIZE,
     PriceScope,
     PriceScopeKey,
-    gpu,
     key_parameters,
     price_parameters,
-    size,
     status_of,
 )
 from app.catalog.queries.size_sets import (
     IS_SET,
     NATURAL_NAME,
-    SIZE_JSON,
     SizeQuestion,
     SortColumn,
     place_after,
     rows_statement,
 )
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, short_if
-from app.db.functions import is_listed
-from app.db.statements import BoundStatement, Row, Rows, cached_statement
+from app.catalog.statements import cached_statement
+from app.db.dialects import SQLITE, Dialect, columns_of
+from app.db.statements import BoundStatement, Row, Rows
 from app.errors import BadQuery, CatalogChanged, NotFound
 from app.nearest import either
 
@@ -122,12 +115,11 @@ def explain_no_price(catalog: Catalog, asked: OfferParams, *, provider: str | No
 
 
 @cached_statement(1, short=True)
-def _regions_statement() -> Select[Any]:
-    """Build the statement of the regions with a price in force on a day."""
-    total, day = table_of(PriceTotal).c, bindparam("day", type_=Date)
-    asked = (total[name] == bindparam(name, type_=total[name].type) for name in ("os", "purchase"))
-    holds = (total.since <= day, or_(total.until.is_(None), total.until > day), total.in_force > 0)
-    return select(total.region).where(*asked, *holds).order_by(total.region)
+def _regions_statement(sql: Dialect) -> str:
+    """Write the statement of the regions with a price in force on a day."""
+    day = sql.day("day")
+    return f"""select region from price_total where os = :os and purchase = :purchase
+        and since <= {day} and (until is null or until > {day}) and in_force > 0 order by region"""
 
 
 def _detail(asked: OfferParams, known_in: Sequence[str], regions: int) -> str:
@@ -222,9 +214,8 @@ def find_sizes(catalog: Catalog, search: SizeSearch, *, offset: int = 0, natural
     check_sort(search.sort)
     position = None
     if search.cursor:
-        position = read_position(
-            search.cursor, identity, to_sort_keys(search.sort, PriceScope.of(search, catalog.snapshot.rules))
-        )
+        scope = PriceScope(sql=SQLITE, os=search.os, purchase=search.purchase)
+        position = read_position(search.cursor, identity, to_sort_keys(search.sort, scope))
         ensure_same_revision(catalog, position)
     question = SizeQuestion(catalog, search)
     places, total, columns = _first_places(question, search, position, offset, natural=natural)
@@ -372,17 +363,11 @@ def find_size_details(catalog: Catalog, keys: Sequence[str], params: OfferParams
 
 
 @cached_statement(32, short=True)
-def _details_statement(key: PriceScopeKey) -> Select[Any]:
-    scope = PriceScope.for_keys(key)
-    columns = [
-        *(
-            size.key,
-            SIZE_JSON.c.doc,
-            status_of(size).label("status"),
-            offer_json(scope.offer, scope.purchase).label("offer"),
-        ),
-        *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
-    ]
-    sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
-    query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True)
-    return query.where(is_listed(size.key, KEYS))
+def _details_statement(sql: Dialect, key: PriceScopeKey) -> str:
+    scope = PriceScope.for_keys(sql, key)
+    return f"""select size.key, size_doc.doc, {status_of(sql, "size")} as status,
+        {offer_json(sql, scope.offer, scope.purchase)} as offer,
+        size.gpu_count_numerator, size.gpu_count_denominator, {columns_of("gpu", GPU_FIGURES)}
+        from size join size_doc on size_doc.size_key = size.key {scope.join_to_sizes()}
+        left join gpu on gpu.id = size.gpu_id
+        where {sql.is_listed("size.key", KEYS)}"""

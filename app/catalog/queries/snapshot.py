@@ -11,12 +11,7 @@ from sys import intern
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
-
-from app.catalog.column_types import table_of
 from app.catalog.in_force import Rules, load_rules
-from app.catalog.models import Revision, Size
 from app.catalog.queries.lookups import (
     GpuNames,
     ModelsByKey,
@@ -29,8 +24,9 @@ from app.catalog.queries.lookups import (
     load_series_ids,
     load_words,
 )
-from app.db.executors import QueueFull
-from app.db.statements import BoundStatement, DriverReader, Reader, Row, Rows, Statement, TakesLong, fetch, to_dicts
+from app.catalog.revisions import current_revision
+from app.catalog.statements import Statement
+from app.db.statements import BoundStatement, QueueFull, Reader, Row, Rows, fetch, to_dicts
 from app.errors import Busy, CatalogChanged
 
 P = ParamSpec("P")
@@ -199,15 +195,6 @@ class Catalog:
         self.confirm()
         return answer
 
-    @property
-    def session(self) -> Session:
-        """Return the session of a question that is answered in a thread."""
-        if isinstance(self.reader, Session):
-            return self.reader
-        if not isinstance(self.reader, DriverReader):
-            raise TakesLong
-        return self.reader.session
-
     def fetch(self, bound: BoundStatement) -> Rows:
         """Return the rows of a statement."""
         self._has_read = True
@@ -283,42 +270,33 @@ def computing(question: QuestionT) -> QuestionT:
     return question
 
 
-_REVISION = table_of(Revision).c
-_NEWEST = Statement(
-    lambda: select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True
-)
-
-
-def current_revision(reader: Reader) -> str:
-    """Return the id of the current revision, empty before the first ingest."""
-    rows = fetch(reader, BoundStatement(_NEWEST, {}))
-    return revision_id(*rows[0]) if rows else ""
-
-
-def revision_id(number: int, digest: str) -> str:
-    """Return the id of a revision: its number, which only grows, and the first digits of its digest."""
-    return f"{f'{number}'[:8]}-{digest[:8]}"
-
-
-def load_snapshot(session: Session) -> CatalogSnapshot:
+def load_snapshot(reader: Reader) -> CatalogSnapshot:
     """Read the snapshot of the current revision.
 
     The revision is read first: if the catalog changes meanwhile, the snapshot is known to be outdated, never too new.
     """
-    formulas = load_formulas(session)
+    revision, formulas = current_revision(reader), load_formulas(reader)
     return CatalogSnapshot(
-        revision=current_revision(session),
-        regions=load_region_places(session),
-        series=load_series_ids(session),
-        sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
-        models=load_models(session),
-        gpus=load_gpu_names(session),
-        words=load_words(session),
-        rules=load_rules(session),
+        revision=revision,
+        regions=load_region_places(reader),
+        series=load_series_ids(reader),
+        sizes=count_sizes(reader),
+        models=load_models(reader),
+        gpus=load_gpu_names(reader),
+        words=load_words(reader),
+        rules=load_rules(reader),
         formulas=formulas,
-        price_parts=load_price_parts(session, formulas),
+        price_parts=load_price_parts(reader, formulas),
     )
 
+
+def count_sizes(reader: Reader) -> int:
+    """Return how many sizes there are."""
+    ((sizes,),) = fetch(reader, BoundStatement(_COUNT))
+    return int(sizes)
+
+
+_COUNT = Statement("select count(*) from size")
 
 MAX_ATTEMPTS = 5
 """How many revisions a question is tried on before the client is told to retry."""
@@ -337,14 +315,14 @@ async def or_busy(answer: Awaitable[T]) -> T:
         raise Busy("Too many requests wait for the database. Retry in some seconds.") from None
 
 
-def load_catalog(session: Session, today: date) -> Catalog:
-    """Load the snapshot of the newest revision, for questions in a session."""
-    return Catalog(session, load_snapshot(session), today)
+def load_catalog(reader: Reader, today: date) -> Catalog:
+    """Load the snapshot of the newest revision, for questions to a reader."""
+    return Catalog(reader, load_snapshot(reader), today)
 
 
-def ask_catalog(session: Session, today: date, question: Callable[[Catalog], T]) -> T:
-    """Answer a question from the newest revision in a session, again if an ingest commits meanwhile; raises Busy."""
+def ask_catalog(reader: Reader, today: date, question: Callable[[Catalog], T]) -> T:
+    """Answer a question from the newest revision, again if an ingest commits meanwhile; raises Busy."""
     for _ in range(MAX_ATTEMPTS):
         with suppress(CatalogChanged):
-            return load_catalog(session, today).ask(question)
+            return load_catalog(reader, today).ask(question)
     raise changes_too_fast()

@@ -14,44 +14,37 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Date,
     Double,
     FromClause,
     Insert,
-    Integer,
     RowMapping,
-    Select,
-    String,
     Table,
     and_,
-    bindparam,
-    case,
-    cast,
     exists,
     func,
     insert,
     literal,
-    null,
     or_,
     select,
-    type_coerce,
     union_all,
 )
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.fields import CHANGE_FIELDS
-from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_force
-from app.catalog.models import Change, Fact, Offer, Price, PriceTotal, PriceTracking, Revision, Size
-from app.catalog.projections import RANK_COLUMNS, UNRANKED, is_priced
+from app.catalog.in_force import SERIES, earliest_spot_day, is_in_force
+from app.catalog.models import Change, Fact, Offer, PriceTotal, PriceTracking, Revision, Size
+from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK
 from app.catalog.purchases import PURCHASE_MODELS
-from app.catalog.store.upsert import batched, count_rows, execute_count, same_key, temporary_table
-from app.db.functions import exact_ratio, usd_text
+from app.catalog.statements import cached_statement
+from app.catalog.store.upsert import batched, count_rows, execute_sql, same_key, temporary_table
+from app.db.dialects import Dialect, columns_of
 from app.db.statements import ALL_ROWS
 
 CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
 TOTAL = table_of(PriceTotal)
 _KEY = ("size_key", "region", "os")
+_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
 CHANGED_OFFERS = temporary_table(
     "changed_offer",
@@ -102,7 +95,7 @@ def start_tracking(session: Session) -> CatalogBefore:
 
 def collect_lost_offers(session: Session, condition: ColumnElement[bool]) -> None:
     """Collect the offers that are about to be deleted."""
-    after = dict.fromkeys(RANK_COLUMNS, UNRANKED)
+    after = dict.fromkeys(RANK_COLUMNS, _UNRANKED)
     _collect(session, OFFER.c, _ranks(OFFER), after, select_from=OFFER, condition=condition)
 
 
@@ -121,7 +114,7 @@ def collect_changed_offers(session: Session, staged: Table) -> None:
 
 def _ranks(offers: Table) -> dict[str, ColumnElement[float]]:
     """Return the prices of offers by the names of RANK_COLUMNS; infinity where one is unknown, or there is no offer."""
-    return {rank: func.coalesce(offers.c[rank], UNRANKED) for rank in RANK_COLUMNS}
+    return {rank: func.coalesce(offers.c[rank], _UNRANKED) for rank in RANK_COLUMNS}
 
 
 def _collect(
@@ -157,7 +150,9 @@ def insert_tracking() -> Insert:
     counted = select(*group).where(~exists().where(same_key(TRACKING, TOTAL, TRACKING.c.keys()))).distinct().subquery()
     new = []
     for purchase in PURCHASE_MODELS:
-        offered = exists().where(same_key(OFFER, counted, ("region", "os")), is_priced(OFFER.c, purchase))
+        offered = exists().where(
+            same_key(OFFER, counted, ("region", "os")), OFFER.c[f"{purchase}_rank_usd"] < _UNRANKED
+        )
         new.append(select(*counted.c).where(counted.c.purchase == literal(purchase), offered))
     return insert(TRACKING).from_select(TRACKING.c.keys(), union_all(*new))
 
@@ -257,54 +252,40 @@ def _save_price_events(session: Session, revision: int, today: date, first: int)
     if not session.execute(_ANY_CHANGED).scalar_one():
         return 0
     count_rows(session, CHANGED_OFFERS)
-    values = {"day": today, "spot_since": earliest_spot_day(today), "new_revision": revision, "before": first - 1}
-    return execute_count(session, _insert_price_events(), values)
+    days = {"day": today.isoformat(), "spot_since": earliest_spot_day(today).isoformat()}
+    return execute_sql(session, _insert_price_events(), days | {"revision": revision, "before": first - 1})
 
 
-@cache
-def _insert_price_events() -> Insert:
-    changed = union_all(*map(_changed_prices, PURCHASE_MODELS)).limit(ALL_ROWS).subquery("changed")
-    run, old, new = table_of(Price), changed.c.old, changed.c.new
-    day, spot_since = bindparam("day", type_=Date), bindparam("spot_since", type_=Date)
-    in_force = and_(
-        *(run.c[name] == changed.c[name] for name in SERIES),
-        is_in_force(run.c, day, literal(EVER_KNOWN, Date), spot_since),
-        new < UNRANKED,
+@cached_statement(1)
+def _insert_price_events(sql: Dialect) -> str:
+    """Write the statement of the events; the first prices that a region has by a purchase model are none."""
+    infinity, series = sql.infinity, ", ".join(SERIES)
+    changed = " union all ".join(
+        f"""select size_key, region, os, '{purchase}' as purchase,
+            old_{purchase}_rank_usd as old, new_{purchase}_rank_usd as new
+        from changed_offer as offer
+        where old_{purchase}_rank_usd <> new_{purchase}_rank_usd and (
+            old_{purchase}_rank_usd < {infinity} or exists (
+                select 1 from price_tracking as tracked
+                where tracked.region = offer.region and tracked.os = offer.os and tracked.purchase = '{purchase}'
+            )
+        )"""
+        for purchase in PURCHASE_MODELS
     )
-    kind = case(
-        (old == UNRANKED, "price_new"), (new == UNRANKED, "price_gone"), (new > old, "price_up"), else_="price_down"
-    )
-    order = func.row_number().over(order_by=[changed.c[name] for name in SERIES])
-    values: dict[str, ColumnElement[Any]] = {
-        "id": bindparam("before", type_=Integer) + order,
-        "revision": bindparam("new_revision", type_=Integer),
-        "kind": kind,
-        "size": func.coalesce(SIZE.c.name, PREVIOUS_SIZES.c.name),
-        **{name: changed.c[name] for name in SERIES},
-        "field": cast(null(), String),
-        "old": case((old < UNRANKED, usd_text(old))),
-        "new": case((new < UNRANKED, usd_text(new))),
-        "percent": case((and_(old < UNRANKED, new < UNRANKED), exact_ratio(new - old, literal(100.0, Double), old))),
-        "valid_from": type_coerce(run.c.valid_from, Date),
-        "source_id": run.c.source_id,
-    }
-    rows: Select[Any] = (
-        select(*values.values())
-        .select_from(changed)
-        .outerjoin(SIZE, SIZE.c.key == changed.c.size_key)
-        .outerjoin(PREVIOUS_SIZES, PREVIOUS_SIZES.c.key == changed.c.size_key)
-        .outerjoin(run, in_force)
-    )
-    return insert(CHANGE).from_select([*values], rows)
-
-
-def _changed_prices(purchase: str) -> Select[Any]:
-    """Select the prices of one purchase model that changed; the first prices that a region has of it are not new."""
-    offer, rank = CHANGED_OFFERS.c, f"{purchase}_rank_usd"
-    old, new = offer[f"old_{rank}"], offer[f"new_{rank}"]
-    tracked = exists().where(
-        TRACKING.c.region == offer.region, TRACKING.c.os == offer.os, TRACKING.c.purchase == literal(purchase)
-    )
-    return select(
-        *(offer[name] for name in _KEY), literal(purchase).label("purchase"), old.label("old"), new.label("new")
-    ).where(old != new, or_(old < UNRANKED, tracked))
+    in_force = is_in_force("price", sql.day("day"), None, sql.day("spot_since"))
+    percent = sql.exact_ratio("changed.new - changed.old", "100.0", "changed.old")
+    return f"""insert into change
+        (id, revision, kind, size, {series}, field, old, new, percent, valid_from, source_id)
+        select :before + row_number() over (order by {columns_of("changed", SERIES)}), cast(:revision as integer),
+            case when changed.old = {infinity} then 'price_new' when changed.new = {infinity} then 'price_gone'
+            when changed.new > changed.old then 'price_up' else 'price_down' end,
+            coalesce(size.name, previous_size.name), {columns_of("changed", SERIES)}, cast(null as text),
+            case when changed.old < {infinity} then {sql.usd_text("changed.old")} end,
+            case when changed.new < {infinity} then {sql.usd_text("changed.new")} end,
+            case when changed.old < {infinity} and changed.new < {infinity} then {percent} end,
+            price.valid_from, price.source_id
+        from (select * from ({changed}) as changed limit {ALL_ROWS}) as changed
+        left join size on size.key = changed.size_key
+        left join previous_size on previous_size.key = changed.size_key
+        left join price on {" and ".join(f"price.{name} = changed.{name}" for name in SERIES)}
+            and {in_force} and changed.new < {infinity}"""

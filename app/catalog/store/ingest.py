@@ -15,6 +15,7 @@ from app.catalog.names import explain_unknown_region, explain_unknown_size, mode
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.revisions import latest_revision
 from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, insert_tracking, save_changes, start_tracking
 from app.catalog.store.facts import (
     add_priced_sizes,
@@ -71,7 +72,7 @@ from app.catalog.store.retract import (
     drop_rows_of_sources,
     drop_sources,
 )
-from app.catalog.store.revisions import TableChecksum, latest_revision, load_checksums, table_signature
+from app.catalog.store.revisions import TableChecksum, load_checksums, table_signature
 from app.catalog.store.upsert import TableChange, save_rows, temporary_tables
 from app.errors import NotFound
 

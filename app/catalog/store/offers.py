@@ -7,21 +7,18 @@ that came into force or expired since the last ingest.
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import date
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
-    Date,
     Delete,
     FromClause,
     Insert,
     Select,
     and_,
-    bindparam,
-    case,
     delete,
     exists,
     func,
@@ -36,19 +33,19 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import BYTEWISE, table_of
-from app.catalog.in_force import EVER_KNOWN, Rules, earliest_spot_day, load_rules, prices_in_force
+from app.catalog.in_force import Rules, earliest_spot_day, load_rules, prices_in_force
 from app.catalog.models import CompleteList, Offer, Price, PriceTotal, Region, Size, SizeJson, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
-    UNRANKED,
     rank_usd,
     side_by_side,
     size_json,
     stored_rank,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
+from app.catalog.statements import cached_statement
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.price_totals import Group, save_price_days, save_price_totals
 from app.catalog.store.prices import OPERATING_SYSTEMS
@@ -56,12 +53,14 @@ from app.catalog.store.upsert import (
     TableChange,
     columns_like,
     execute_count,
+    execute_sql,
     same_key,
     save_rows,
     temporary_table,
     temporary_tables,
     without_indexes,
 )
+from app.db.dialects import Dialect
 
 _BATCH_SIZE = 1_000
 
@@ -95,7 +94,6 @@ _LEAST = temporary_table(
 """The least price of each size and system in any region, by purchase model."""
 
 _FEW_SIZES = 100
-_DAY, _SPOT_SINCE = bindparam("day", type_=Date), bindparam("spot_since", type_=Date)
 
 
 def mark_dirty(session: Session, sizes: Select[Any], *, row_changed: bool = False) -> None:
@@ -166,10 +164,10 @@ def save_derived(
     save_price_totals(session, price_groups if dirty_only else None)
     save_price_days(session, price_sources if dirty_only else None)
     with temporary_tables(session, _STAGED, _LEAST):
-        days = {"day": today, "spot_since": earliest_spot_day(today)}
-        session.execute(_stage_regional_offers(load_rules(session), dirty_only=dirty_only), days)
+        days = {"day": today.isoformat(), "spot_since": earliest_spot_day(today).isoformat()}
+        execute_sql(session, _stage_regional_offers(load_rules(session), dirty_only=dirty_only), days)
         session.execute(_stage_least())
-        session.execute(_stage_cheapest_offers(dirty_only=dirty_only))
+        execute_sql(session, _stage_cheapest_offers(dirty_only=dirty_only), {})
         removed = 0
         if may_remove or not dirty_only:
             outdated = and_(~exists().where(same_key(_OFFER, _STAGED, _KEY)), _stored_offers(session, dirty_only))
@@ -197,14 +195,19 @@ def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
 # Offers
 
 
-@lru_cache(maxsize=4)
-def _stage_regional_offers(rules: Rules, *, dirty_only: bool) -> Insert:
-    """Build the statement that stages an offer for each region and system in which a size has a price today."""
-    of_sizes = in_scope(table_of(Price).c.size_key, dirty_only=dirty_only)
-    in_force = prices_in_force(_DAY, literal(EVER_KNOWN, Date), _SPOT_SINCE, of_sizes, rules=rules)
-    prices = side_by_side(in_force, adjusted=bool(rules))
-    rows = prices.add_columns(prices.selected_columns["region"].label("priced_in"))
-    return insert(_STAGED).from_select([*prices.selected_columns.keys(), "priced_in"], rows)
+_STAGED_COLUMNS = (*_GROUP, "priced_in", *PRICE_COLUMNS)
+_DIRTY = "in (select size_key from dirty_size)"
+
+
+@cached_statement(4)
+def _stage_regional_offers(sql: Dialect, rules: Rules, *, dirty_only: bool) -> str:
+    """Write the statement that stages an offer for each region and system in which a size has a price today."""
+    of_sizes = (f"price.size_key {_DIRTY}",) if dirty_only else ()
+    in_force = prices_in_force(sql, sql.day("day"), None, sql.day("spot_since"), *of_sizes, rules=rules)
+    offers = side_by_side(sql, in_force, adjusted=bool(rules))
+    names = ", ".join(PRICE_COLUMNS)
+    return f"""insert into staged_offer (size_key, region, os, priced_in, {names})
+        select size_key, region, os, region, {names} from ({offers}) as offers"""
 
 
 @cache
@@ -215,52 +218,46 @@ def _stage_least() -> Insert:
     return insert(_LEAST).from_select(_LEAST.c.keys(), select(*key, *least).group_by(*key))
 
 
-@cache
-def _stage_cheapest_offers(*, dirty_only: bool) -> Insert:
-    """Build the statement that stages the offers of each size and system in any region, one by purchase model.
+@cached_statement(2)
+def _stage_cheapest_offers(sql: Dialect, *, dirty_only: bool) -> str:
+    """Write the statement that stages the offers of each size and system in any region, one by purchase model.
 
     Each is the offer where it is cheapest, in the first such region, but never for an unusual price; where no region
     has a price by that model, the offer where it is cheapest on demand. The least price of each is known, and its
     region is looked for: no offers are sorted.
     """
-    system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery("system")
-    bought = union_all(
-        *(select(literal(model).label("purchase"), literal(any_).label("region")) for model, any_ in ANY_REGION.items())
-    ).subquery("bought")
-    cheapest, same = _STAGED.alias("cheapest"), _STAGED.alias("same")
 
-    def is_least_by(model: str) -> ColumnElement[bool]:
-        return and_(rank_usd(same.c, model) == rank_usd(_LEAST.c, model), _is_usual(same, model))
+    def is_least_by(model: str) -> str:
+        least = f"{rank_usd(sql, 'same', model)} = {rank_usd(sql, 'least_price', model)}"
+        return f"{least} and same.{model}_median_usd is null"
 
-    on_demand = or_(func.coalesce(rank_usd(_LEAST.c, "on_demand"), UNRANKED) == UNRANKED, is_least_by("on_demand"))
-    is_least = case(
-        (bought.c.purchase == "on_demand", is_least_by("on_demand")),
-        *(
-            (bought.c.purchase == model, and_(is_least_by(model), or_(rank_usd(_LEAST.c, model) < UNRANKED, on_demand)))
-            for model in PURCHASE_MODELS
-        ),
+    no_price = f"coalesce({rank_usd(sql, 'least_price', 'on_demand')}, {sql.infinity}) = {sql.infinity}"
+    on_demand = f"({no_price} or {is_least_by('on_demand')})"
+    is_least = " ".join(
+        f"when bought.purchase = '{model}' then {is_least_by(model)} and "
+        + (
+            "true"
+            if model == "on_demand"
+            else f"({rank_usd(sql, 'least_price', model)} < {sql.infinity} or {on_demand})"
+        )
+        for model in PURCHASE_MODELS
     )
-    first = select(func.min(same.c.region)).where(same.c.size_key == _SIZE.c.key, same.c.os == system.c.os, is_least)
-    of_least = and_(_LEAST.c.size_key == _SIZE.c.key, _LEAST.c.os == system.c.os)
-    of_cheapest = and_(
-        cheapest.c.size_key == _SIZE.c.key,
-        cheapest.c.os == system.c.os,
-        cheapest.c.region == first.correlate(_SIZE, system, bought, _LEAST).scalar_subquery(),
+    prices = {name: f"cheapest.{name}" for name in ("priced_in", *PRICE_COLUMNS)}
+    prices |= {rank: stored_rank(sql, prices[rank], rank.removesuffix("_rank_usd")) for rank in RANK_COLUMNS}
+    bought = " union all ".join(
+        f"select '{model}' as purchase, '{any_}' as region" for model, any_ in ANY_REGION.items()
     )
-    values: dict[str, ColumnElement[Any]] = {
-        "size_key": _SIZE.c.key,
-        "os": system.c.os,
-        "region": bought.c.region,
-        **{name: cheapest.c[name] for name in ("priced_in", *PRICE_COLUMNS)},
-        **{f"{model}_rank_usd": stored_rank(cheapest.c[f"{model}_rank_usd"], model) for model in PURCHASE_MODELS},
-    }
-    every = _SIZE.join(system, true()).join(bought, true())
-    rows = (
-        select(*(values[name] for name in _STAGED.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
-        .select_from(every.outerjoin(_LEAST, of_least).outerjoin(cheapest, of_cheapest))
-        .where(in_scope(_SIZE.c.key, dirty_only=dirty_only))
-    )
-    return insert(_STAGED).from_select(_STAGED.c.keys(), rows)
+    return f"""insert into staged_offer (size_key, os, region, {", ".join(prices)})
+        select size.key, system.os, bought.region, {", ".join(prices.values())}
+        from size cross join ({" union all ".join(f"select '{os}' as os" for os in OPERATING_SYSTEMS)}) as system
+        cross join ({bought}) as bought
+        left join least_price on least_price.size_key = size.key and least_price.os = system.os
+        left join staged_offer as cheapest on cheapest.size_key = size.key and cheapest.os = system.os
+            and cheapest.region = (
+                select min(same.region) from staged_offer as same
+                where same.size_key = size.key and same.os = system.os and case {is_least} end
+            )
+        where {f"size.key {_DIRTY}" if dirty_only else "true"}"""
 
 
 def _is_usual(offers: FromClause, purchase: str) -> ColumnElement[bool]:

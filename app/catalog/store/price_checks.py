@@ -32,12 +32,21 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, SERIES, earliest_spot_day, is_in_force
+from app.catalog.in_force import SERIES, earliest_spot_day, is_in_force
 from app.catalog.models import RefusedPrice, Series, Size, Source
 from app.catalog.price_checks import MIN_REGIONS, ListedPrice, Refusal, check_prices, find_unusual
 from app.catalog.store.changes import PREVIOUS_SIZES
-from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
-from app.catalog.store.upsert import TableChange, bulk_load, columns_like, execute_count, same_key, temporary_table
+from app.catalog.store.prices import PRICE, PRICE_KEY, STAGED_PRICE
+from app.catalog.store.upsert import (
+    TableChange,
+    bulk_load,
+    columns_like,
+    condition,
+    execute_count,
+    same_key,
+    temporary_table,
+)
+from app.db.dialects import quote
 
 REFUSED = table_of(RefusedPrice)
 _SIZE, _SERIES, _SOURCE = table_of(Size), table_of(Series), table_of(Source)
@@ -260,12 +269,11 @@ def _unusual_prices(session: Session, today: date) -> Iterator[tuple[Any, ...]]:
     run, offer_of = PRICE.c, attrgetter("size_key", "os", "purchase")
     columns = [run[name] for name in PRICE_KEY]
     for day, offers in _days_of_outliers(session, today).items():
-        days = (literal(bound, Date) for bound in (day, EVER_KNOWN, earliest_spot_day(day)))
+        on, spot_since = (quote(bound.isoformat()) for bound in (day, earliest_spot_day(day)))
+        in_force = condition(is_in_force("price", on, None, spot_since))
         of_offers = tuple_(run.size_key, run.os, run.purchase).in_(offers)
         query = select(*columns, run.seen_until, run.nano_usd_per_hour).where(of_offers, is_retail(run))
-        rows = session.execute(
-            query.where(is_in_force(run, *days)).order_by(*offer_of(run)), execution_options=_IN_PARTS
-        )
+        rows = session.execute(query.where(in_force).order_by(*offer_of(run)), execution_options=_IN_PARTS)
         for _, of_offer in groupby(rows, key=offer_of):
             by_region = {row.region: row for row in of_offer}
             for region, usual in find_unusual({name: row.nano_usd_per_hour for name, row in by_region.items()}).items():

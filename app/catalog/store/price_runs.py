@@ -42,9 +42,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.in_force import LIST, LIST_GROUP, PRICE
+from app.catalog.in_force import LIST_GROUP
 from app.catalog.readings import PriceList
-from app.catalog.store.prices import OBSERVATION_KEY, PRICE_KEY, STAGED_PRICE, PriceStaging
+from app.catalog.store.prices import LIST, OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE, PriceStaging
 from app.catalog.store.upsert import TableChange, columns_like, execute_count, same_key, temporary_table
 
 _SERIES = ("size_key", *("region", "os", "purchase", "source_id"))

@@ -9,8 +9,6 @@ where a gap begins or ends. Only the groups that an ingest may have changed are 
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from functools import reduce
-from operator import add
 from typing import Any
 
 from sqlalchemy import (
@@ -30,6 +28,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     or_,
     select,
     true,
@@ -40,13 +39,22 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, LIST, LIST_GROUP, MISSING_LISTS, PRICE, SERIES, is_in_force, last_observed
+from app.catalog.in_force import EVER_KNOWN, LIST_GROUP, MISSING_LISTS, SERIES, is_in_force, last_observed
 from app.catalog.models import PriceDay, PriceTotal, Size
 from app.catalog.store.price_runs import STAGED_LIST
-from app.catalog.store.prices import PRICE_KEY, STAGED_PRICE
+from app.catalog.store.prices import LIST, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.retract import DROPPED_PRICES
-from app.catalog.store.upsert import add_counts, columns_like, same_key, temporary_table, temporary_tables
-from app.db.functions import SEPARATOR, joined_texts
+from app.catalog.store.upsert import (
+    add_counts,
+    columns_like,
+    condition,
+    same_key,
+    sql_of,
+    temporary_table,
+    temporary_tables,
+)
+from app.db.dialects import quote
+from app.db.functions import SEPARATOR
 
 TOTAL = table_of(PriceTotal)
 PRICE_GROUP = ("region", "os", "purchase")
@@ -75,6 +83,7 @@ _CHANGE = temporary_table(
 """How many prices of each group begin on a day, and how many of these are the first of their offer."""
 
 _EVER = literal(EVER_KNOWN, Date)
+_EVER_SQL = quote(EVER_KNOWN.isoformat())
 _SEPARATOR = "\x1e"
 """Between the columns of a price that is counted as a text; its day comes last."""
 _DAY_CHARACTERS = len("2026-01-31")
@@ -138,13 +147,13 @@ def _count_begun(session: Session, some: ColumnElement[bool]) -> None:
     They are counted here, by texts that have the prices of a size each: a database would sort all of them, or look up
     the row of its group for each.
     """
-    parts = [PRICE.c[name] for name in PRICE_GROUP]
-    key = reduce(add, (part + _SEPARATOR for part in parts))
-    query = select(joined_texts(key + cast(PRICE.c.valid_from, String))).where(some).group_by(PRICE.c.size_key)
+    key = " || ".join(f"{name} || {quote(_SEPARATOR)}" for name in PRICE_GROUP)
+    joined = literal_column(sql_of(session).joined_texts(f"{key} || cast(valid_from as text)"), String)
+    query = select(joined).select_from(PRICE).where(some).group_by(PRICE.c.size_key)
     begun: Counter[str] = Counter()
     first: Counter[str] = Counter()
-    for (joined,) in session.execute(query, execution_options={"yield_per": _SIZES_AT_ONCE}):
-        prices = sorted(joined.split(SEPARATOR))  # as a rule they are
+    for (texts,) in session.execute(query, execution_options={"yield_per": _SIZES_AT_ONCE}):
+        prices = sorted(texts.split(SEPARATOR))  # as a rule they are
         begun.update(prices)
         offers = [price[:-_DAY_CHARACTERS] for price in prices]
         first.update(price for price, of, before in zip(prices, offers, ["", *offers], strict=False) if of != before)
@@ -159,11 +168,11 @@ def _count_begun(session: Session, some: ColumnElement[bool]) -> None:
 
 def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
     """Select the runs of _ENDED_RUN among some."""
-    run, lists, other = PRICE.c, LIST.alias("missing"), PRICE.alias("other")
+    run, lists, other = PRICE.c, LIST.alias("missing"), PRICE.alias("later")
     columns = [run[name] for name in (*PRICE_KEY, "seen_until", "approximate_date", "listed_until", "ends_on")]
-    observed = last_observed(run, _EVER, _EVER).label("observed")
+    observed = literal_column(last_observed("price", _EVER_SQL, None), Date).label("observed")
     may_end = or_(run.source_id.in_(select(LIST.c.source_id)), run.ends_on.is_not(None))
-    listed = select(*columns, observed).where(some, may_end).subquery("listed").c
+    listed = select(*columns, observed).where(some, may_end).subquery("may_end").c
     third = (
         select(lists.c.day)
         .where(
@@ -187,7 +196,8 @@ def _ended_runs(some: ColumnElement[bool]) -> Select[Any]:
 def _gaps() -> tuple[Select[Any], Select[Any]]:
     """Select the changes where a gap begins, and where it ends."""
     run = _ENDED_RUN.c
-    in_force = is_in_force(run, run.observed, _EVER)  # it is missed if no other price was observed on that day, too
+    # It is missed if no other price was observed on that day, too.
+    in_force = condition(is_in_force("ended_run", "ended_run.observed", None))
     ends = _next_observed().label("ends")
     gaps = select(*(run[name] for name in (*PRICE_GROUP, "missed")), ends).where(in_force).subquery("gap")
     group = [gaps.c[name] for name in PRICE_GROUP]

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Column, Date, RowMapping, and_, delete, exists, func, insert, literal, select, true
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of, to_usd_text
-from app.catalog.models import Offer, Price, PriceFile, Region, Size, SizeJson
+from app.catalog.column_types import table_of
+from app.catalog.models import CompleteList, Offer, Price, PriceFile, Region, Size, SizeJson
+from app.catalog.money import to_usd_text
 from app.catalog.names import explain_unknown_region, explain_unknown_size, size_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.readings import PriceBlock, PriceList, Progress, Report
@@ -29,7 +30,7 @@ from app.catalog.store.revisions import TableChecksum, checksum_of, compute_chec
 from app.catalog.store.upsert import Columns, TableChange, bulk_load, execute_count, same_key, temporary_table, upsert
 from app.errors import BadData
 
-PRICE = table_of(Price)
+PRICE, LIST = table_of(Price), table_of(CompleteList)
 OPERATING_SYSTEMS = ("linux", "windows")
 OBSERVATION_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id")
 PRICE_KEY = (*OBSERVATION_KEY, "known_from")

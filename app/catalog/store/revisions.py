@@ -56,6 +56,7 @@ from app.catalog.models import (
     Source,
     TableSum,
 )
+from app.catalog.revisions import latest_revision
 from app.catalog.store.upsert import save_rows
 from app.errors import NotFound
 
@@ -129,13 +130,6 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     *(LanguageModel, ExchangeRate, Disk, DiskPrice, Adjustment),
 )
 """The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
-
-
-def latest_revision(session: Session) -> dict[str, Any] | None:
-    """Return the newest revision, or None where nothing was ingested yet."""
-    table = table_of(Revision)
-    row = session.execute(select(table).order_by(desc(table.c.number)).limit(1)).mappings().first()
-    return dict(row) if row else None
 
 
 def save_revision(

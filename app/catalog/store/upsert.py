@@ -15,10 +15,10 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sqlalchemy import (
+    Boolean,
     Column,
     ColumnElement,
     CursorResult,
-    Dialect,
     Executable,
     FromClause,
     Integer,
@@ -31,16 +31,20 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     select,
     true,
     update,
 )
+from sqlalchemy import Dialect as AnyDialect
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
+from app.db.dialects import DIALECTS, Dialect
+from app.db.statements import Statement
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -185,7 +189,7 @@ def _insert(connection: sqlite3.Connection, table: Table, blocks: Iterable[Colum
         rows = zip(*columns, strict=True)
         while values := [*chain.from_iterable(islice(rows, min(most, _ROWS_AT_ONCE)))]:
             marks = ", ".join([row] * (len(values) // len(columns)))
-            connection.execute(f"insert into {table.name} values {marks}", values)  # noqa: S608  # a table of ours
+            connection.execute(f"insert into {table.name} values {marks}", values)  # a table of ours
 
 
 def _copy(connection: Any, table: Table, blocks: Iterable[Columns]) -> None:
@@ -250,7 +254,7 @@ _TEMPORARY_SCHEMAS = {"sqlite": "temp", "postgresql": "pg_temp"}
 
 
 @cache
-def _create_text(table: Table, dialect: Dialect) -> str:
+def _create_text(table: Table, dialect: AnyDialect) -> str:
     return str(CreateTable(table).compile(dialect=dialect))
 
 
@@ -314,6 +318,22 @@ def add_counts(session: Session, table: Table, counted: str, keys: Select[Any]) 
         rows = keys.add_columns(func.count()).group_by(*keys.selected_columns)
     added = {counted: table.c[counted] + insert.excluded[counted]}
     session.execute(insert.from_select([*key, counted], rows).on_conflict_do_update(index_elements=key, set_=added))
+
+
+def sql_of(session: Session) -> Dialect:
+    """Return how SQL is spelled for the database of a session."""
+    return DIALECTS[session.connection().dialect.name]
+
+
+def condition(sql: str) -> ColumnElement[bool]:
+    """Take a condition that is written as SQL into a statement of SQLAlchemy."""
+    return literal_column(sql, Boolean)
+
+
+def execute_sql(session: Session, statement: Statement, values: Mapping[str, Any]) -> int:
+    """Execute a statement that writes and is SQL; days are ISO texts. Return how many rows it wrote."""
+    compiled = statement.compiled_for(session.connection().dialect.name)
+    return session.connection().exec_driver_sql(compiled.sql, dict(values)).rowcount
 
 
 def execute_count(session: Session, statement: Executable, values: Mapping[str, Any] | None = None) -> int:

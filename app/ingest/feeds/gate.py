@@ -27,8 +27,9 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of, to_nano_usd, to_usd_text
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region
+from app.catalog.money import to_nano_usd, to_usd_text
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.store.price_checks import is_retail
 from app.errors import BadData

@@ -22,7 +22,7 @@ from typing import Any
 
 import httpx
 
-from app.catalog.column_types import NANO_USD
+from app.catalog.money import NANO_USD
 from app.catalog.names import size_key
 from app.errors import BadData, FetchError
 from app.ingest.feeds.fetching import Page, PageApi, PriceApi, fetch_pages, read_pages

@@ -15,7 +15,7 @@ from fractions import Fraction
 from sys import intern
 from typing import Any, NamedTuple
 
-from app.catalog.column_types import NANO_USD, to_usd_text
+from app.catalog.money import NANO_USD, to_usd_text
 from app.catalog.names import region_key, size_key
 from app.catalog.readings import Progress, Report, no_progress
 

@@ -15,8 +15,9 @@ from typing import Unpack
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of, to_usd_text
+from app.catalog.column_types import table_of
 from app.catalog.models import Availability, Series, Size
+from app.catalog.money import to_usd_text
 from app.catalog.names import closest_regions, explain_unknown_region, region_key
 from app.catalog.readings import PriceBlock, PriceList, Reading, Report, SourceRow, no_progress
 from app.catalog.store.facts import load_size_providers, load_subject_keys

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from app.catalog.column_types import NANO_USD, to_nano_usd
+from app.catalog.money import NANO_USD, to_nano_usd
 from app.catalog.names import region_key
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, SourceRow

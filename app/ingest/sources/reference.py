@@ -11,11 +11,10 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
 from app.catalog.fields import FIELDS, MAX_INTEGER, parse_text, to_text
 from app.catalog.in_force import BASIS_POINTS
-from app.catalog.models import UNKNOWN_ZONES
-from app.catalog.names import CONTINENTS, region_key, size_key
+from app.catalog.money import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
+from app.catalog.names import CONTINENTS, UNKNOWN_ZONES, region_key, size_key
 from app.catalog.presets import Attention, Preset
 from app.catalog.providers import provider_of_region
 from app.catalog.purchases import DISK_TYPES, PRICED_PER, PURCHASE_MODELS, REDUNDANCIES, AdjustmentRule

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from app.catalog.column_types import to_usd_text
+from app.catalog.money import to_usd_text
 from app.catalog.readings import AvailabilityRow, FileRead, Reading
 from app.db.engines import make_engine
 from app.errors import BadData

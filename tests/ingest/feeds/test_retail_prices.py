@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.catalog.column_types import to_usd_text
+from app.catalog.money import to_usd_text
 from app.ingest.feeds.azure_prices import AZURE_RULES, LeftOut
 from app.ingest.feeds.price_lists import REPORT_LIMIT, ReadScope, RegionMapper, RegionPrices
 from tests.ingest.feeds.meters import B16ALS_V2, CLOUD_SERVICES, LINUX, WINDOWS, Item, item, plans
