@@ -86,9 +86,11 @@ def environment() -> "Environment":
 
     Compiled templates are cached in __pycache__, like modules: that halves the time of a worker's first page.
     """
-    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, nodes
     from jinja2.bccache import Bucket
+    from jinja2.compiler import CodeGenerator, Frame
     from markupsafe import Markup, escape
+    from markupsafe import _escape_inner as escape_str  # type: ignore[attr-defined]  # what `escape` calls for a str
 
     unknown = Markup(_UNKNOWN_FIGURE)  # noqa: S704  # a constant
 
@@ -114,10 +116,28 @@ def environment() -> "Environment":
                 with suppress(OSError):  # the folder may be read-only, or the disk full
                     super().dump_bytecode(bucket)
 
+    class EscapingGenerator(CodeGenerator):
+        """Escapes what is output at once to a str, without the Markup between, which takes six times as long."""
+
+        def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+            del node, frame, finalize  # autoescaping is always on, and there is no finalizer
+            self.write("environment.to_output(")
+
+    class PageEnvironment(Environment):
+        code_generator_class = EscapingGenerator
+
+        @staticmethod
+        def to_output(value: Any) -> str:
+            """Return a value as escaped text."""
+            if type(value) is str:
+                escaped: str = escape_str(value)
+                return escaped
+            return str(value) if type(value) is Markup else str(escape(value))
+
     folder = Path(__file__).parent
-    env = Environment(
+    env = PageEnvironment(
         loader=FileSystemLoader(folder / "templates"),
-        bytecode_cache=CompiledTemplates(str(folder / "__pycache__")),
+        bytecode_cache=CompiledTemplates(str(folder / "__pycache__"), "escaped_%s.cache"),  # not of another generator
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
