@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import Purchase
 from app.catalog.queries.params import PRICED_OS, Day, HoursPerMonth, Os, PlainText, optional
-from app.fit.successors import ESSENTIAL_FEATURES, FEATURE_NAMES
+from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.schemas.bodies import In, Keyword, OneOf, contradiction
 
 MAX_ITEMS = 1000

@@ -22,9 +22,8 @@ from app.catalog.queries.sizes import NoPrice, explain_no_price
 from app.catalog.queries.snapshot import Catalog, computing
 from app.db.statements import Reader, fetch
 from app.fit.costs import HOURS_PER_MONTH, TERMS, paid_hours, round_product
+from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.fit.successors import (
-    ESSENTIAL_FEATURES,
-    FEATURE_NAMES,
     LOCAL_DISK_FEATURES,
     Candidate,
     Differences,

@@ -11,7 +11,7 @@ import pytest
 from icalendar import Calendar
 from sqlalchemy import Engine
 
-from app.fit.successors import ESSENTIAL_FEATURES
+from app.fit.features import ESSENTIAL_FEATURES
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.conftest import TODAY

@@ -23,13 +23,13 @@ from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import COMMAND_MODULES
 from app.cli.commands import app as command_line
+from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.formulas.quantities import DEFAULTS, Figure
 from app.fit.formulas.quantization import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, ServiceReport, TrainingFigures
 from app.fit.similarity import DISTANCE_TERMS
-from app.fit.successors import FEATURE_NAMES
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, prices, reference
 from app.schemas.fit_request import (
@@ -165,7 +165,7 @@ RETIREMENT_WORDS: dict[str, Collection[str]] = {
     "The body": RetirementPlanIn.model_fields,
     "An item": InventoryItemIn.model_fields,
     "Features": FEATURE_NAMES,
-    "Reasons": codes_in("app/fit/successors.py", "app/services/retirements.py")
+    "Reasons": codes_in("app/fit/features.py", "app/fit/successors.py", "app/services/retirements.py")
     - {"IOPS", "UNKNOWN_", "OTHER_PROVIDER", "RDMA"},
 }
 
@@ -188,7 +188,7 @@ def test_the_api_page_has_every_term_of_a_distance_with_its_weight() -> None:
 
 
 def test_the_fit_page_has_every_code_of_fit_and_no_other() -> None:
-    of_retirements = {PROJECT / "app/fit/successors.py"}
+    of_retirements = {PROJECT / "app/fit/features.py", PROJECT / "app/fit/successors.py"}
     codes = codes_in(*(path for path in (PROJECT / "app/fit").rglob("*.py") if path not in of_retirements))
     assert set(documented("fit.md", "Reasons")) == codes - {"USD", "FLOP", "IOPS", "MIXED_PRECISION"}
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, FEATURES
 from app.fit.successors import (
-    ESSENTIAL_FEATURES,
-    FEATURE_NAMES,
-    FEATURES,
     LOCAL_DISK_FEATURES,
     Candidate,
     Market,

@@ -20,9 +20,9 @@ from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, REDUNDANCIES
 from app.catalog.queries import params
 from app.catalog.queries.prices import PriceSort
+from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantization import BITS
-from app.fit.successors import FEATURE_NAMES
 from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
 from app.schemas import fit_request
