@@ -66,8 +66,7 @@ def side_by_side(
     """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these.
 
     Where rules changed the price of any, list prices stand behind the fields of the size, and where the price of any is
-    computed, the formulas. With a rate all prices follow
-    in its currency.
+    computed, the formulas. With a rate all prices follow in its currency.
     """
     adjusted, computed = (any(name in size.row for size in details) for name in ("adjustment", "estimate"))
     columns = [
@@ -190,13 +189,13 @@ def find_similar(catalog: Catalog, name: str, search: SimilarSearch) -> SimilarP
     (size,) = map(to_traits, to_dicts(query, catalog.fetch(query)))
     ranked = _rank_others(size, key, SizeQuestion(catalog, search), by_provider=bool(search.provider))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
-    page = paginate(catalog, ranked, search, request_key)
+    keys, next_cursor = paginate(catalog, ranked, search, request_key)
     items: list[SimilarOut] = []
-    if page.items:
-        query = neighbours_query(page.items, search, catalog.today, catalog.snapshot.rules)
+    if keys:
+        query = neighbours_query(keys, search, catalog.today, catalog.snapshot.rules)
         traits = {row["key"]: to_traits(row) for row in to_dicts(query, catalog.fetch(query))}
-        items = [_to_similar(measure_distance(size, traits[key])) for key in page.items]
-    return SimilarPage(size=size.name, items=items, next_cursor=page.next_cursor, total=len(ranked))
+        items = [_to_similar(measure_distance(size, traits[key])) for key in keys]
+    return SimilarPage(size=size.name, items=items, next_cursor=next_cursor, total=len(ranked))
 
 
 def _to_similar(neighbour: Neighbour) -> SimilarOut:

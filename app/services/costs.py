@@ -69,7 +69,7 @@ from app.schemas.catalog import (
     DiskPage,
     NotSoldOut,
 )
-from app.services.ranked import RankedPage, paginate, to_adjustment
+from app.services.ranked import paginate, to_adjustment
 from app.validation import plural
 
 
@@ -109,9 +109,9 @@ def find_disks(catalog: Catalog, search: DiskSearch) -> DiskPage:
         sign = -1 if key.startswith("-") else 1
         offers = sorted(offers, key=lambda offer: _unknown_last(_sorted_value(offer, key.removeprefix("-")), sign))
     request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {catalog.today}"
-    page: RankedPage[DiskOffer] = paginate(catalog, offers, search, request_key)
-    items = [_to_disk_out(offer, rate, catalog.today) for offer in page.items]
-    return DiskPage(items=items, next_cursor=page.next_cursor, total=len(offers), exchange_rate=rate)
+    shown, next_cursor = paginate(catalog, offers, search, request_key)
+    items = [_to_disk_out(offer, rate, catalog.today) for offer in shown]
+    return DiskPage(items=items, next_cursor=next_cursor, total=len(offers), exchange_rate=rate)
 
 
 def _check_regions_of_disks(regions: Mapping[str, RegionPlace], codes: Sequence[str]) -> None:
@@ -135,7 +135,7 @@ def _to_disk_out(offer: DiskOffer, rate: CurrencyRate | None, today: date) -> Di
         price_as_of=as_of,
         price_age_days=(today - as_of).days if as_of is not None else None,
         price_source_ids=sorted({price.source_id for price in offer.rates.values()}),
-        converted=convert_amounts({**usd, "usd_per_gib_month": of_gib}, rate) if rate is not None else None,
+        converted=_convert({**usd, "usd_per_gib_month": of_gib}, rate),
     )
 
 
@@ -217,12 +217,9 @@ def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     if not region:  # of no region, not of any
         of_disks = DiskCatalog(disks=of_disks.disks, rates={})
     vm, month = _cost_vm(size, price, rate, search, catalog.today)
-    disks, disk_months = [], []
-    for text in search.disk:
-        disk, disk_month = _cost_disk(text, search, of_disks, rate, region=region, today=catalog.today)
-        disks.append(disk)
-        disk_months.append(disk_month)
-    of_one = total((month, *disk_months))
+    costed = [_cost_disk(text, search, of_disks, rate, region=region, today=catalog.today) for text in search.disk]
+    disks = [disk for disk, _ in costed]
+    of_one = total((month, *(disk_month for _, disk_month in costed)))
     per_month = of_one * search.count if of_one is not None else None
     in_all = {"usd_per_month": per_month, "usd_per_year": _year(per_month)}
     parts = {"vm": vm.usd_per_month, **{f"disks[{index}]": disk.usd_per_month for index, disk in enumerate(disks)}}
@@ -409,7 +406,7 @@ def _round(amounts: Amounts) -> dict[str, Decimal | None]:
     return {name: round_usd(usd) for name, usd in amounts.items()}
 
 
-def _convert(amounts: Amounts, rate: CurrencyRate | None) -> dict[str, Any] | None:
+def _convert(amounts: Mapping[str, Decimal | Fraction | None], rate: CurrencyRate | None) -> dict[str, Any] | None:
     return convert_amounts(amounts, rate) if rate is not None else None
 
 
@@ -436,8 +433,7 @@ def compare_ways(catalog: Catalog, name: str, search: BuySearch) -> BuyOut:
     rate = find_exchange_rate(catalog, search.currency, search.as_of or catalog.today)
     (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
     check_regions_of_sizes(catalog, catalog.snapshot.regions, (key,), search.region)
-    given = search.model_dump(include={"os", "region", "as_of", "known_at"})
-    asked = CostSearch(**given)
+    asked = CostSearch(**search.model_dump(include={"os", "region", "as_of", "known_at"}))
     (size,) = find_size_details(catalog, (key,), asked)
     of_azure = size.row["provider"] == AZURE.id
     if search.hybrid_benefit and not of_azure:
@@ -564,7 +560,7 @@ def _to_out(
                 disputed=price.disputed,
                 adjustment=to_adjustment(price.adjustment),
                 estimate=price.estimate,
-                converted=convert_amounts({"usd_per_hour": price.usd_per_hour}, rate) if rate is not None else None,
+                converted=_convert({"usd_per_hour": price.usd_per_hour}, rate),
             )
             for (os, paid), price in prices
         ],

@@ -1,7 +1,7 @@
 """Answers the bodies of POST /fit and POST /estimate: one query of the catalog, then arithmetic.
 
-A body has the fields that app.fit names at the path of PATHS, and those that are not in PATHS at the path of the same
-name. Texts that mention a field are not translated.
+A body has the fields that app.fit names at the paths of the same names, and the parameters of a search at those of
+PATHS.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ from app.fit.placement.prepare import Constraints, MemoryUnknown, PlacementReque
 from app.fit.placement.ranking import rank
 from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
-from app.schemas.fit_request import EstimateIn, FitIn, HardwareIn, InferenceIn, ModelIn, TrainingIn
+from app.schemas.fit_request import EstimateIn, FitIn, HardwareIn, InferenceIn, ModelIn, ResourcesIn, TrainingIn
 from app.schemas.fit_response import (
     CostsOut,
     EstimateOut,
@@ -315,18 +315,12 @@ def to_body_error(error: BadQuery | BadWorkload | InvalidWorkload) -> BadWorkloa
     return BadWorkload(to_path(error.field), detail, None if isinstance(error, InvalidWorkload) else error.value)
 
 
-def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Return assumptions that name the paths at which a body would set the fields."""
-    return tuple(replace(assumption, field=to_path(assumption.field)) for assumption in assumptions)
-
-
 def to_patch(changes: Iterable[FieldChange]) -> dict[str, dict[str, Any]]:
     """Return what changes do to a body, as a JSON Merge Patch (RFC 7396); amounts of money become plain numbers."""
     patch: dict[str, dict[str, Any]] = {}
     for change in changes:
-        part, _, name = to_path(change.part + "." + change.field).partition(".")
         value = change.value
-        patch.setdefault(part, {})[name] = float(value) if isinstance(value, Decimal) else value
+        patch.setdefault(change.part, {})[change.field] = float(value) if isinstance(value, Decimal) else value
     return patch
 
 
@@ -339,9 +333,7 @@ _OF_A_PAGE: Mapping[str, Any] = {"limit": True, "cursor": True, "pricing": {"cur
 
 def estimate_body(body: EstimateIn, models: ModelsByKey) -> EstimateOut:
     """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing."""
-    answer = estimate(body, models)
-    left_out = tuple(replace(omission, missing=tuple(map(to_path, omission.missing))) for omission in answer.left_out)
-    return EstimateOut.model_validate(replace(answer, assumptions=with_paths(answer.assumptions), left_out=left_out))
+    return EstimateOut.model_validate(estimate(body, models))
 
 
 def estimate(body: EstimateIn, models: ModelsByKey) -> Estimate:
@@ -399,7 +391,7 @@ def plan_fit(
             return _place_model(catalog, body, most_of_reason, among)
         answer = plan_resource_fit(
             catalog,
-            _fit_search(body),
+            _fit_search(body, body.resources),
             purchases=body.pricing.purchases,
             verified_only=body.constraints.verified_only,
             rejected="rejected" in body.include,
@@ -427,13 +419,13 @@ def _digest(file: Mapping[str, Any]) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _fit_search(body: FitIn) -> FitSearch:
+def _fit_search(body: FitIn, resources: ResourcesIn) -> FitSearch:
     constraints, pricing = body.constraints, body.pricing
     statuses = {"preview": constraints.allow_preview, "retiring": constraints.allow_retiring}
     return FitSearch(
         **search_params(body),
         purchase=pricing.purchases[0],
-        **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
+        **resources.model_dump(exclude_none=True),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=constraints.max_nodes,
         hours=pricing.hours,
@@ -479,9 +471,9 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
     options, rejections = rank(sizes, prepared, body.order)
     page_params = PageParams(limit=body.limit, cursor=body.cursor)
-    page = paginate(catalog, options, page_params, _request_key(body, catalog.today))
+    shown, next_cursor = paginate(catalog, options, page_params, _request_key(body, catalog.today))
     # A described machine has no price anyway.
-    is_priced = body.hardware or body.cursor or any(option.usd_per_hour is not None for option in page.items)
+    is_priced = body.hardware or body.cursor or any(option.usd_per_hour is not None for option in shown)
     no_price = None if is_priced else explain_no_price(catalog, scope)
 
     codes = [rejection.failures[0].code for rejection in rejections]
@@ -500,14 +492,14 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     weights = job.serving.weights if isinstance(job, ServingJob) else None
     return FitAnswerOut(
         fits=bool(options),
-        items=[_option(option, rate) for option in page.items],
-        next_cursor=page.next_cursor,
+        items=[_option(option, rate) for option in shown],
+        next_cursor=next_cursor,
         total=len(options),
         rejected=[misses[miss.vm.name] for miss in rejected],
         rejected_total=len(rejections),
         rejection_summary=dict(sorted(Counter(codes).items())),
         nearest_misses=[misses[miss.vm.name] for miss in nearest],
-        assumptions=with_paths(prepared.assumptions) if "assumptions" in body.include else [],
+        assumptions=prepared.assumptions if "assumptions" in body.include else [],
         exchange_rate=rate,
         no_price=no_price,
         weights_type=weights.type if weights is not None else None,

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
@@ -79,16 +78,12 @@ def to_adjustment(text: str | None) -> AdjustedPrice | None:
     return AdjustedPrice(list_usd_per_hour=stored["list_usd_per_hour"], rules=tuple(stored["rules"]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedPage(Generic[Item]):
-    """One page of a ranked list; `next_cursor` is None on the last one."""
+def paginate(
+    catalog: Catalog, ranked: Sequence[Item], params: PageParams, request_key: str
+) -> tuple[Sequence[Item], str | None]:
+    """Return the page of `ranked` at the cursor, and the cursor of the next one, None on the last.
 
-    items: Sequence[Item]
-    next_cursor: str | None
-
-
-def paginate(catalog: Catalog, ranked: Sequence[Item], params: PageParams, request_key: str) -> RankedPage[Item]:
-    """Return the page of `ranked` at the cursor; raises BadCursor, or CursorGone if the catalog has changed since.
+    Raises BadCursor, or CursorGone if the catalog has changed since.
 
     The list is computed again for every page, so the cursor holds an offset. `request_key` ties it to one request.
     """
@@ -98,4 +93,4 @@ def paginate(catalog: Catalog, ranked: Sequence[Item], params: PageParams, reque
         ensure_same_revision(catalog, position)
     end = start + params.limit
     cursor = write_cursor(request_key, catalog.snapshot.revision, [end]) if end < len(ranked) else None
-    return RankedPage(items=ranked[start:end], next_cursor=cursor)
+    return ranked[start:end], cursor

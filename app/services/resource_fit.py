@@ -115,12 +115,12 @@ def plan_resource_fit(
     request_key = (
         f"{search.model_dump_json(exclude=search.page_param_names())} {catalog.today} {purchases} {verified_only}"
     )
-    page = paginate(catalog, ranked, search, request_key)
+    shown, next_cursor = paginate(catalog, ranked, search, request_key)
     misses = missed[:NEAREST_MISSES]
     if rejected:
         misses = [*nearest_of_each(missed, codes, most_of_reason, NEAREST_MISSES)[:MAX_REJECTED]]
     priced = tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases)
-    keys = [question.sets.keys[place] for place in (*page.items, *misses)]
+    keys = [question.sets.keys[place] for place in (*shown, *misses)]
     rows: dict[str, Mapping[str, Any]] = {}
     if keys:
         rules, computed = catalog.snapshot.rules, bool(catalog.snapshot.formulas)
@@ -141,7 +141,7 @@ def plan_resource_fit(
         nearest_misses=rejections[:NEAREST_MISSES],
         rejections=rejections if rejected else (),
         page=options,
-        next_cursor=page.next_cursor,
+        next_cursor=next_cursor,
         exchange_rate=rate,
         no_price=None if has_price else explain_no_price(catalog, search),
     )

@@ -10,11 +10,11 @@ import pytest
 
 from app.catalog.queries.params import SizeSelection
 from app.errors import BadQuery, BadWorkload
-from app.fit.formulas.quantities import DEFAULTS, Assumption
+from app.fit.formulas.quantities import DEFAULTS
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.fixes import FieldChange, lower_field, set_field
 from app.schemas.fit_request import FitIn
-from app.services.fit import PATHS, search_params, to_body_error, to_patch, to_path, with_paths
+from app.services.fit import PATHS, search_params, to_body_error, to_patch, to_path
 from app.settings import PROJECT
 from tests.fit.named_fields import FIT_PARTS, WORKLOADS, Names, is_figure, names_in_package
 from tests.services.test_field_names import SERVICE_PARTS
@@ -103,7 +103,7 @@ def test_every_figure_that_is_left_out_is_a_figure_of_the_response(sources: list
 def test_every_field_that_a_fix_can_change_is_at_a_path_of_the_body(part: str) -> None:
     names = {f"{part}.{field.name}" for field in fields(FIT_PARTS[part])}
     names -= {"inference.prefix_cache_hit", "inference.prefill_busy"}  # of serving
-    assert not [name for name in names if not has_path("FitIn", to_path(name))]
+    assert not [name for name in names if not has_path("FitIn", name)]
 
 
 def test_every_parameter_of_a_search_has_a_path_that_the_body_has() -> None:
@@ -129,11 +129,11 @@ def test_a_search_is_read_from_the_paths_that_its_errors_name() -> None:
     assert to_body_error(BadWorkload("hardware.gpu", "is unknown")).field == "hardware.gpu"
 
 
-def test_assumptions_and_fixes_are_translated_by_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PATHS, "inference.concurrency", "traffic.users")
-    assert with_paths([Assumption(field="inference.concurrency", value=1, why="")])[0].field == "traffic.users"
+def test_assumptions_and_fixes_name_paths_of_the_body_already(sources: list[Names]) -> None:
+    in_fit, _ = sources
+    assert not (in_fit.all_fields | set(DEFAULTS)) & PATHS.keys()
     changes = (*lower_field("inference", "concurrency", 3), *set_field("constraints", "max_nodes", 2))
-    assert to_patch(changes) == {"traffic": {"users": 3}, "constraints": {"max_nodes": 2}}
+    assert to_patch(changes) == {"inference": {"concurrency": 3}, "constraints": {"max_nodes": 2}}
 
 
 def test_amounts_of_money_in_a_patch_are_numbers() -> None:
