@@ -78,8 +78,8 @@ def _read_plan(text: str, region: str | None) -> list[WantedVms | NotCounted]:
         if purchase not in _SPOT | _REGULAR:
             allowed = f"{item.purchase!r}: must be one of {', '.join(sorted(_SPOT | _REGULAR))}"
             raise BadData(f"VM {number}: {allowed}", file="plan", column="purchase")
-        vms = WantedVms(size=item.size, region=item.region, count=item.count, spot=purchase in _SPOT, id=item.id)
-        plan.append(vms)
+        spot = purchase in _SPOT
+        plan.append(WantedVms(size=item.size, region=item.region, count=item.count, spot=spot, id=item.id))
     return plan
 
 
@@ -130,19 +130,18 @@ def _read_terraform(plan: Mapping[str, Any], region: str | None) -> Iterator[Wan
     if not isinstance(changes := plan.get("resource_changes", []), list) or "planned_values" not in plan:
         detail = "is Terraform's JSON without a plan; give `terraform show -json FILE` of what `plan -out=FILE` wrote"
         raise BadData(detail, file="plan")
-    for resource in changes:
-        change = _dict(_dict(resource).get("change"))
-        actions, address = change.get("actions"), str(_dict(resource).get("address"))
-        kind = str(_dict(resource).get("type"))
-        if _dict(resource).get("mode") == "data" or not isinstance(actions, list):
+    for resource in map(_dict, changes):
+        change, address, kind = _dict(resource.get("change")), str(resource.get("address")), str(resource.get("type"))
+        actions = change.get("actions")
+        if resource.get("mode") == "data" or not isinstance(actions, list):
             continue
         if "create" not in actions and "update" not in actions:
             continue
         if kind in UNREAD_RESOURCES:
             yield NotCounted(id=address, detail=f"VMs of {kind} are not read; give them as CSV")
         elif kind in RESOURCES:
-            after = _to_vms(kind, _dict(change.get("after")), address, _region_of(plan, kind, region))
-            before = _to_vms(kind, _dict(change.get("before")), address, _region_of(plan, kind, region))
+            place = _region_of(plan, kind, region)
+            before, after = (_to_vms(kind, _dict(change.get(when)), address, place) for when in ("before", "after"))
             # VMs that are created before the old ones are destroyed need quota beside them.
             if isinstance(after, WantedVms) and isinstance(before, WantedVms) and actions != ["create", "delete"]:
                 if "delete" not in actions and before == after:

@@ -29,6 +29,7 @@ from app.catalog.queries.params import (
     other_spellings,
     several,
 )
+from app.fit.formulas.optimizer import Loading, Offload
 from app.schemas.bodies import (
     Bytes,
     BytesPerParam,
@@ -175,13 +176,10 @@ class ModelIn(In):
 
 
 TrainingMethod = Literal["full", "lora", "qlora"]
-Offload = Literal["none", "optimizer", "all"]
-Loading = Literal["sharded", "whole", "none"]
 Precision = Literal["bf16", "fp8", "fp8_block", "mxfp8", "nvfp4"]
 Recompute = Literal["none", "selective", "full"]
 CrossEntropy = Literal["full", "chunked", "fused"]
 ActivationFormula = Literal["korthikanti", "modern", "zero"]
-
 
 Engine = Literal["vllm", "sglang", "trtllm"]
 Arrivals = Literal["steady", "burst"]

@@ -5,7 +5,7 @@ What no file and no source says is unknown, and what is unknown never fits.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from typing import Any
@@ -351,8 +351,8 @@ class _Preflight:
         offered = self._files.offered.get((key, region))
         if offered is not None:
             return offered.restriction is None
-        is_listed_elsewhere = region in self._listed or region not in self._places.get(key, ())
-        return None if is_listed_elsewhere else True
+        is_listed = region not in self._listed and region in self._places.get(key, ())
+        return True if is_listed else None
 
     def _other_regions(self, key: str, vms: WantedVms) -> Iterator[str]:
         provider = self._names.sizes[key]["provider"]
@@ -403,12 +403,11 @@ def _command(quota: Quota, wanted: int) -> str | None:
     return None
 
 
-def _find_places(catalog: Catalog, keys: Iterable[str]) -> Mapping[str, set[str]]:
+def _find_places(catalog: Catalog, keys: set[str]) -> Mapping[str, set[str]]:
     """Return the regions in which a source lists each size; of one that none lists anywhere those with a price."""
     places: dict[str, set[str]] = {}
-    wanted = set(keys)
     for table in ("availability", "offer"):
-        listed = key_parameters(sorted(wanted - places.keys()))
+        listed = key_parameters(sorted(keys - places.keys()))
         for key, region in catalog.fetch(BoundStatement(_places_statement(table), listed)):
             places.setdefault(key, set()).add(region)
     return places

@@ -241,14 +241,12 @@ def _order_of(vm: Vm, nodes: int, needs: ResourceNeeds, sort: str) -> float | No
 
 def _deciding_figures(question: SizeQuestion, needs: ResourceNeeds) -> Mapping[str, Sequence[Any]]:
     """Return the figures that a verdict depends on, by place, under the fields of a VM and the names of traits."""
-    sets, everywhere = question.sets, question.sets.all
-    if "available_in" in question.names:
-        everywhere = question.meets("available_in")
-    offered = question.offered()
+    sets = question.sets
+    everywhere = question.meets("available_in") if "available_in" in question.names else sets.all
     figures: dict[str, Sequence[Any]] = {
         "status": question.values("status"),
         "verified": question.values("verified"),
-        "offered": sets.flags(offered),
+        "offered": sets.flags(question.offered()),
         "in_every_region": sets.flags(everywhere),
         "gpus": question.gpu_counts(),
     }

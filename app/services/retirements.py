@@ -227,12 +227,13 @@ class _Planner:
         errors = self._names.errors(item.size, key, item.region)
         facts = self._facts[key] if key is not None else {}
         retires = facts.get("retirement_date")
-        price = None if errors or key is None else self._prices[item.region].get(key)
-        is_due = not errors and key is not None and self._is_due(facts)
-        answer = self._answer(self._machines[key], item.region) if is_due and key is not None else _NO_ANSWER
-        outcome = UNKNOWN_NAME if errors else NOT_NEEDED
-        if is_due:
-            outcome = SUCCESSOR if answer.successors else NO_SUCCESSOR
+        price: PriceInForce | None = None
+        answer, outcome = _NO_ANSWER, UNKNOWN_NAME
+        if key is not None and not errors:
+            price, outcome = self._prices[item.region].get(key), NOT_NEEDED
+            if self._is_due(facts):
+                answer = self._answer(self._machines[key], item.region)
+                outcome = SUCCESSOR if answer.successors else NO_SUCCESSOR
         return PlannedItemOut(
             index=index,
             same_as=None,

@@ -28,6 +28,7 @@ from app.catalog.queries.params import (
     UsdAmount,
 )
 from app.errors import BadQuery
+from app.fit.formulas.optimizer import Offload
 from app.fit.verdict import MAX_REJECTED
 from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
 from app.schemas.fit_request import (
@@ -36,7 +37,6 @@ from app.schemas.fit_request import (
     FitIn,
     InferenceIn,
     Nodes,
-    Offload,
     Precision,
     Rate,
     Recompute,
