@@ -461,10 +461,8 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
             sizes = [_described_machine(catalog, body.hardware, request, assumptions)]
         else:
             selection, purchases = normalize(scope, catalog.snapshot), request.pricing.purchases
-            snapshot = catalog.snapshot
-            query = machines_query(
-                selection, purchases, today=catalog.today, rules=snapshot.rules, computed=bool(snapshot.formulas)
-            )
+            rules, computed = catalog.snapshot.rules, bool(catalog.snapshot.formulas)
+            query = machines_query(selection, purchases, today=catalog.today, rules=rules, computed=computed)
             sizes = catalog.keep_list(query, to_sizes)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
@@ -614,8 +612,8 @@ def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
 
 
 def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
-    job, attempt = option.prepared.job, option.attempt
-    memory, max_concurrency = per_gpu_memory(job, option)
+    attempt = option.attempt
+    memory, max_concurrency = per_gpu_memory(option)
     costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(
         size=option.vm.name,
@@ -636,7 +634,7 @@ def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
         per_gpu=memory,
         max_concurrency=max_concurrency,
         speed=speed_figures(option),
-        serving=service_figures(job, option.machine, attempt, option.speed) if isinstance(job, ServingJob) else None,
+        serving=service_figures(option),
         cost=CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),
         headroom=option.headrooms,
         limiting_resource=option.limiting.resource if option.limiting else None,

@@ -159,9 +159,9 @@ def _check_option(prepared: PreparedRequest, option: PlacementOption) -> Iterato
         yield Violation("an option has the memory", f"{attempt.required_bytes} of {attempt.budget_bytes} bytes")
     if attempt.nodes > prepared.limits.usable_nodes(option.machine):
         yield Violation("an option has no more VMs than allowed", f"{attempt.nodes}")
-    shown: list[Any] = [*per_gpu_memory(job, option), speed_figures(option), cost_figures(option, "on_demand")]
+    shown: list[Any] = [*per_gpu_memory(option), speed_figures(option), cost_figures(option, "on_demand")]
     if isinstance(job, ServingJob):
-        shown.append(service_figures(job, option.machine, attempt, option.speed))
+        shown.append(service_figures(option))
         speed = option.speed
         if speed is not None and speed.step_s is not None:
             sequences = job.serving_on(option.machine, attempt).concurrency

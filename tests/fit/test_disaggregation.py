@@ -10,7 +10,6 @@ from app.fit.estimator.estimate import estimate_serving
 from app.fit.estimator.speed_model import MAX_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.quantities import GIB, Assumptions
-from app.fit.placement.jobs import ServingJob
 from app.fit.placement.option import service_figures
 from app.fit.results import DisaggregationFigures, Estimate, ServiceReport
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
@@ -134,8 +133,7 @@ def test_the_search_finds_the_replicas_of_the_estimate_for_the_same_split() -> N
     level = service(**LONG, disaggregated=True)
     prepared = prepare_service(level, use=replace(FP8, pipeline_parallel=1))
     option = expect_option(prepared, machine(usable_bytes=79.6 * GIB))
-    assert isinstance(prepared.job, ServingJob)
-    searched = service_figures(prepared.job, option.machine, option.attempt, option.speed)
+    searched = service_figures(option)
     found = parts(**LONG)
     assert searched is not None
     assert searched.disaggregation is not None

@@ -13,7 +13,6 @@ from app.fit.estimator.service_level import CONFIDENCE
 from app.fit.estimator.workload import Confidence, Engine, Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import GIB, Assumptions, InvalidWorkload
-from app.fit.placement.jobs import ServingJob
 from app.fit.placement.option import service_figures
 from app.fit.results import Estimate, ServiceReport
 from tests.fit.placement.factories import LLAMA_70B, expect_option, machine, prepare_service, service
@@ -42,8 +41,7 @@ def test_the_replicas_of_a_service_are_those_that_the_search_finds_for_the_same_
     level = service(requests_per_second=40.0, peak_to_mean=2.0)
     prepared = prepare_service(level, use=InferenceWorkload(tensor_parallel=4, pipeline_parallel=1))
     option = expect_option(prepared, machine(usable_bytes=79.6 * GIB))
-    assert isinstance(prepared.job, ServingJob)
-    searched = service_figures(prepared.job, option.machine, option.attempt, option.speed)
+    searched = service_figures(option)
     found = report(requests_per_second=40.0, peak_to_mean=2.0)
     assert searched is not None
     assert (found.max_concurrency_per_replica, found.limited_by) == (

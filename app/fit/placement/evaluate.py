@@ -176,7 +176,7 @@ def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
     """
     if context.attempt is not None and context.attempt.fits:
         return None
-    relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
+    relaxed = context.prepared.limits.relaxed(context.machine, code)
     if relaxed is None:
         return None
     attempt = context.prepared.job.find_attempt(context.machine, relaxed, context.compared)

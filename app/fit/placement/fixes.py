@@ -57,19 +57,17 @@ def set_field(part: str, field: str, value: Any) -> tuple[FieldChange]:
 
 def lower_field(part: str, field: str, value: float, given: float | None = None) -> tuple[FieldChange]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
-    value = _plain(value)
-    return (FieldChange(part, field, value, f"{field} <= {value}", given),)
+    return (_bound(part, field, "<=", value, given),)
 
 
 def _raise_field(part: str, field: str, needed: float, given: float | None = None) -> tuple[FieldChange]:
     """Raise a field to what is needed, rounded up to a tenth: `tpot_ms >= 12.3`."""
-    value = _plain(ceil(needed * 10) / 10)
-    return (FieldChange(part, field, value, f"{field} >= {value}", given),)
+    return (_bound(part, field, ">=", ceil(needed * 10) / 10, given),)
 
 
-def _plain(value: float) -> float:
-    """Return a whole number as an integer, which is written without a decimal point."""
-    return int(value) if value == int(value) else value
+def _bound(part: str, field: str, sign: str, value: float, given: float | None) -> FieldChange:
+    plain = int(value) if value == int(value) else value  # written without a decimal point
+    return FieldChange(part, field, plain, f"{field} {sign} {plain}", given)
 
 
 class Scale(NamedTuple):
@@ -507,9 +505,8 @@ def _nearest_bound(change: FieldChange, given: float, fits: Callable[[Changes], 
         if abs(outside - inside) <= 1:
             break
         middle = (inside + outside) // 2
-        value = _plain(scale.value(middle))
-        text = f"{change.field} {'<=' if change.value < given else '>='} {value}"
-        nearer = replace(change, value=value, text=text)
+        sign = "<=" if change.value < given else ">="
+        nearer = _bound(change.part, change.field, sign, scale.value(middle), given)
         if fits((nearer,)):
             inside, change = middle, nearer
         else:

@@ -633,9 +633,9 @@ class TrainingJob:
         stage = attempt.zero_stage or 0
         rate, work = self.rate(machine, deployment, stage), self.gpu_hours(machine, deployment, stage)
         hours = work.times(1 / attempt.gpus) if work is not None else None
-        measured = self.training.workload.gpu_hours is not None and hours is not None and hours.low > 0
-        if measured and hours is not None and self.training.workload.tokens:
-            measured_rate = hours.times(SECONDS_PER_HOUR).divide(self.training.workload.tokens)
+        workload = self.training.workload
+        if workload.gpu_hours is not None and workload.tokens and hours is not None and hours.low > 0:
+            measured_rate = hours.times(SECONDS_PER_HOUR).divide(workload.tokens)
             return Speed(tokens_per_s=measured_rate, hours=hours, family=RATE_FAMILY)
         if rate is None:
             return None

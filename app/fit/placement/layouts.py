@@ -153,13 +153,14 @@ class SearchLimits:
         """Return how many VMs of this size can be used for all replicas."""
         return self.replica_nodes(machine) if self.replicas_exchange_data else self.max_nodes
 
-    def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
-        """Yield these limits with one lifted that restricts this machine, each with the failure code it would cause."""
-        if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
-            yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
-        if self.replica_nodes(machine) < self.max_nodes:
-            code = "NO_INFINIBAND" if self._lacks_infiniband(machine) else "NETWORK_UNKNOWN"
-            yield code, replace(self, require_infiniband=False, timed=False)
+    def relaxed(self, machine: Machine, code: str) -> "SearchLimits | None":
+        """Return these limits without the one behind a failure code; None where that does not restrict this machine."""
+        if code == "NVLINK_DOMAIN" and self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
+            return replace(self, tp_in_nvlink=False)
+        apart = "NO_INFINIBAND" if self._lacks_infiniband(machine) else "NETWORK_UNKNOWN"
+        if code == apart and self.replica_nodes(machine) < self.max_nodes:
+            return replace(self, require_infiniband=False, timed=False)
+        return None
 
     def _lacks_infiniband(self, machine: Machine) -> bool:
         return machine.infiniband is not True and self.require_infiniband

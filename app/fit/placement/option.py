@@ -23,27 +23,6 @@ from app.fit.results import PerGpuMemory, ServiceFigures, SpeedFigures, evidence
 from app.fit.verdict import Cost, Failure, Headroom, OptionCost, Vm, compute_cost, price_place, warning_codes
 
 
-def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
-    """Return what an option bears of a service; None where none is asked for."""
-    load = attempt.load
-    if load is None or speed is None:
-        return None
-    most = load.replica.sequences
-    at_most = job.speed(machine, attempt._replace(load=load._replace(sequences=most)))
-    if at_most is None:
-        return None
-    generating, (request_s, _) = attempt.replicas - load.prefill_replicas, _times(load.level, speed)
-    return ServiceFigures(
-        replicas=attempt.replicas,
-        nodes_at_mean=load.mean_nodes,
-        nodes_at_peak=load.needed_nodes,
-        concurrency_per_replica=load.sequences,
-        max_concurrency_per_replica=most,
-        limited_by=load.replica.limit,
-        **load_figures(load, generating, request_s, _times(load.level, at_most), speed_evidence(speed)),
-    )
-
-
 def _service_text(load: ServiceLoad, speed: Speed) -> str:
     replica, seconds = load.replica, _times(load.level, speed)[0]
     first = speed.first_token_s.mid * 1e3 if speed.first_token_s is not None else 0.0
@@ -351,12 +330,12 @@ def _price_text(option: PlacementOption) -> str:
     return f"{hourly}, {_range_text(job.low, job.high)} USD for the job"
 
 
-def per_gpu_memory(job: Job, option: PlacementOption) -> tuple[PerGpuMemory | None, Figure | None]:
+def per_gpu_memory(option: PlacementOption) -> tuple[PerGpuMemory | None, Figure | None]:
     """Return what the fullest GPU of an option needs, by component, and the sequences that all copies of a server hold.
 
     Both are None where memory was not checked.
     """
-    attempt = option.attempt
+    job, attempt = option.prepared.job, option.attempt
     absent: dict[str, Any] = dict.fromkeys(("weights", "kv_cache", "states", "activations", "buffers"))
     if not isfinite(attempt.budget_bytes):
         return None, None
@@ -395,6 +374,27 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
         expected_tokens_per_s=of_rate(speed.tokens_per_s, "tokens/s", rests_on),
         ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if first is not None else None,
         hours=_of_training(hours, "hours", evidence_of(HOURS_FAMILY, speed.departures)) if hours is not None else None,
+    )
+
+
+def service_figures(option: PlacementOption) -> ServiceFigures | None:
+    """Return what an option bears of a service; None where none is asked for."""
+    job, attempt, speed, load = option.prepared.job, option.attempt, option.speed, option.attempt.load
+    if not isinstance(job, ServingJob) or load is None or speed is None:
+        return None
+    most = load.replica.sequences
+    at_most = job.speed(option.machine, attempt._replace(load=load._replace(sequences=most)))
+    if at_most is None:
+        return None
+    generating, (request_s, _) = attempt.replicas - load.prefill_replicas, _times(load.level, speed)
+    return ServiceFigures(
+        replicas=attempt.replicas,
+        nodes_at_mean=load.mean_nodes,
+        nodes_at_peak=load.needed_nodes,
+        concurrency_per_replica=load.sequences,
+        max_concurrency_per_replica=most,
+        limited_by=load.replica.limit,
+        **load_figures(load, generating, request_s, _times(load.level, at_most), speed_evidence(speed)),
     )
 
 

@@ -170,7 +170,7 @@ def test_the_memory_of_an_option_is_that_of_its_estimate(load: InferenceWorkload
     verdict = evaluate(vm(), on, prepared)
     if not isinstance(verdict, PlacementOption) or not isinstance(prepared.job, ServingJob):
         return
-    memory, most = per_gpu_memory(prepared.job, verdict)
+    memory, most = per_gpu_memory(verdict)
     assert memory is not None
     assert memory.need.mid == pytest.approx(verdict.attempt.required_bytes / GIB)
     assert most is not None

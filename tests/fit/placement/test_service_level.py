@@ -279,7 +279,7 @@ def test_every_option_bears_its_load_within_targets_bounds_and_memory(
         else:
             assert time.mid * 1e3 <= (target or float("inf")) * (1 + 1e-9)
     assert speed.step_s.low >= (speed.min_step_s or 0)
-    figures = service_figures(job, on, verdict.attempt, speed)
+    figures = service_figures(verdict)
     assert figures is not None
     # Little's law: requests a second x seconds of a request = requests that are open.
     at_most = load.max_requests_per_s * load.replica.times.request
