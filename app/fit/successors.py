@@ -255,19 +255,16 @@ class FeatureChange:
 
 
 class Differences(NamedTuple):
-    """What a successor has just as much of (`kept`), more of and less of; `unknown` is what no source states of it."""
+    """What a successor has just as much of (`kept`), more of and less of; `unknown` is what no source states of it.
 
+    `relation` is one of RELATIONS.
+    """
+
+    relation: str
     kept: list[str]
     gained: list[FeatureChange]
     lost: list[FeatureChange]
     unknown: list[str]
-
-
-class Match(NamedTuple):
-    """A size that keeps what it must; `relation` is one of RELATIONS."""
-
-    machine: Candidate
-    relation: str
 
 
 RELATIONS = ("same_family", "same_category", "other")
@@ -296,7 +293,7 @@ LOCAL_DISK_FEATURES = frozenset({"local_disk", "ephemeral_os_disk"})
 
 def find_successors(
     old: Candidate, market: Market, keep: Collection[str], most: int, waivable: Collection[str] = ()
-) -> list[Match]:
+) -> list[Candidate]:
     """Return the best sizes that keep what they must, ordered by cost.
 
     The features that are `waivable` do not outrank a doubled price: sizes that lack only these come first if the
@@ -333,21 +330,20 @@ def find_successors(
         lacking = [machine for machine in lacking if max(now, usd_per_hour[machine.key]) < half]
     else:
         lacking = []
-    successors: list[Match] = []
+    successors: list[Candidate] = []
     for machines, places in ((lacking, max(1, most - 1)), *((machines, most) for machines in tiers)):
         for _, equals in groupby(machines, key=lambda machine: usd_per_hour[machine.key]):
             if len(successors) >= places:
                 break
-            matches = [Match(machine, _relation(old, machine)) for machine in equals]
-            if len(matches) > 1:  # how much is lost or unknown, the relation, the name
-                matches.sort(
-                    key=lambda match: (
-                        len(unmet(match.machine, everything)),
-                        RELATIONS.index(match.relation),
-                        match.machine.name.lower(),
-                    )
-                )
-            successors += matches
+            # By how much is lost or unknown, the relation, the name.
+            successors += sorted(
+                equals,
+                key=lambda machine: (
+                    len(unmet(machine, everything)),
+                    RELATIONS.index(_relation(old, machine)),
+                    machine.name.lower(),
+                ),
+            )
         del successors[places:]
     return successors
 
@@ -360,7 +356,7 @@ def _relation(old: Candidate, machine: Candidate) -> str:
 
 def differences(old: Candidate, machine: Candidate) -> Differences:
     """Compare every feature that is known of the old size; what it lacks can only be gained."""
-    kept, gained, lost, unknown = changes = Differences([], [], [], [])
+    _, kept, gained, lost, unknown = changes = Differences(_relation(old, machine), [], [], [], [])
     for feature, was, now in zip(FEATURES, old.values, machine.values, strict=True):
         if was is None or (not was and not now):
             continue

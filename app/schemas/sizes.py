@@ -168,6 +168,9 @@ def model_of_fields(specs: Mapping[str, FieldSpec], **first: str) -> type[Out]:
     return create_model("Fields", __base__=Out, **fields)
 
 
+DISPUTED_PRICE = Field(
+    description="Whether another retail list of the same 60 days has another price; GET /conflicts has both."
+)
 _SHOWN = {name: SHOWN_FIELDS[name] for name in (*SIZE_JSON_FIELDS, "status")}
 
 
@@ -207,9 +210,7 @@ class SizeOut(model_of_fields(_SHOWN)):  # type: ignore[misc]  # made of the tab
         "without `region` such a price is never the cheapest."
     )
     median_usd_per_hour: float | None = Field(description="That median, where the price is unusual.")
-    price_disputed: bool | None = Field(
-        description="Whether another retail list of the same 60 days has another price; GET /conflicts has both."
-    )
+    price_disputed: bool | None = DISPUTED_PRICE
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     adjustment: AdjustmentField = None
@@ -329,9 +330,6 @@ ConflictPage = page_of(ConflictOut, "ConflictPage", "conflicts")
 
 UNUSUAL = Field(description="Whether it is below 0.4 or above 2.5 of the median of the size over all regions.")
 UNUSUAL_MEDIAN = Field(description="That median, USD an hour, where the price is unusual.")
-DISPUTED_PRICE = Field(
-    description="Whether another retail list of the same 60 days has another price; GET /conflicts has both."
-)
 
 
 class PriceOut(Out):

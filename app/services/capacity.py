@@ -14,7 +14,6 @@ from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.snapshot import Catalog, computing
 from app.db.statements import to_dicts
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Assumptions
 from app.fit.placement.evaluate import CheckContext, find_failures
@@ -105,9 +104,7 @@ class _Row(dict[str, Any]):
         return hash((self["id"], self["params"]))
 
 
-@lru_cache(maxsize=512)
-def _prepare_architecture(model: _Row) -> Architecture:
-    return to_architecture(model)
+_prepare_architecture = lru_cache(maxsize=512)(to_architecture)
 
 
 @lru_cache(maxsize=2048)

@@ -135,9 +135,9 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     if row.get("config"):
         # A preset whose layers differ has its configuration: an object, or its JSON text as in the table.
         shape, _ = _read_text(_config_of(row))
-        released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
-        shape = replace(shape, released=released, max_positions=row.get("max_context_tokens"))
-        return replace(shape, released=_released(row)) if row.get("released_as") else shape
+        stored = None if row.get("released_as") else shape.released
+        released = replace(stored, source="preset") if stored is not None else _released(row)
+        return replace(shape, released=released, max_positions=row.get("max_context_tokens"))
     names = {field.name for field in fields(Architecture)}
     stated = {name: value for name, value in row.items() if name in names and value is not None}
     if not stated.get("experts"):
@@ -466,7 +466,6 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
             sizes = catalog.keep_list(query, to_sizes)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
-    prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
     options, rejections = rank(sizes, prepared, body.order)
     page_params = PageParams(limit=body.limit, cursor=body.cursor)
     shown, next_cursor = paginate(catalog, options, page_params, _request_key(body, catalog.today))
@@ -497,7 +496,7 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
         rejected_total=len(rejections),
         rejection_summary=dict(sorted(Counter(codes).items())),
         nearest_misses=[misses[miss.vm.name] for miss in nearest],
-        assumptions=prepared.assumptions if "assumptions" in body.include else [],
+        assumptions=assumptions.recorded if "assumptions" in body.include else [],
         exchange_rate=rate,
         no_price=no_price,
         weights_type=weights.type if weights is not None else None,

@@ -28,7 +28,6 @@ from app.fit.successors import (
     Candidate,
     Differences,
     Market,
-    Match,
     Refusals,
     Shortcomings,
     candidate_failures,
@@ -192,7 +191,7 @@ class _Answer(NamedTuple):
     """What is the same for all items of one size in one region; costs are of one VM."""
 
     unknown: list[str]
-    successors: Sequence[tuple[Match, Differences, PriceInForce]]
+    successors: Sequence[tuple[Candidate, Differences, PriceInForce]]
     refusals: Refusals
     fixes: list[GiveUpOut]
 
@@ -265,18 +264,17 @@ class _Planner:
         return before is None or retires < before
 
     def _successor(
-        self, match: Match, changes: Differences, price: PriceInForce, old: PriceInForce | None, item: InventoryItem
+        self, size: Candidate, changes: Differences, price: PriceInForce, old: PriceInForce | None, item: InventoryItem
     ) -> SuccessorOut:
-        facts = self._facts[match.machine.key]
+        facts = self._facts[size.key]
         gpus = to_gpus(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
         return SuccessorOut(
             **{name: facts[name] for name in ("series", "vcpus", "memory_gib", "gpu_model")},
             size=facts["name"],
             gpu_count=round(float(gpus), 4) if gpus is not None else None,
             gpu_fraction=str(gpus) if gpus is not None and gpus.denominator > 1 else None,
-            relation=match.relation,
-            status=match.machine.status,
-            retirement_date=match.machine.retirement_date,
+            status=size.status,
+            retirement_date=size.retirement_date,
             **changes._asdict(),
             usd_per_hour=price.usd_per_hour,
             price_as_of=price.as_of,
@@ -296,7 +294,7 @@ class _Planner:
         best = find_successors(old, self._market(region), keep, self._needs.max_successors, waivable)
         answer = self._answers[old.key, region] = _Answer(
             unknown=list(unknown_features(old, keep)),
-            successors=[(match, differences(old, match.machine), prices[match.machine.key]) for match in best],
+            successors=[(machine, differences(old, machine), prices[machine.key]) for machine in best],
             refusals=Refusals({}, ()) if best else refuse_all(self._shortcomings_of(old), prices, unpriced),
             fixes=[] if best else list(self._fixes(old, region)),
         )
@@ -324,10 +322,10 @@ class _Planner:
         keep, market = self._needs.keep, self._market(region)
         for names in features_to_give_up(self._shortcomings_of(old), market.usd_per_hour):
             kept = [name for name in keep if name not in names]
-            for match in find_successors(old, market, kept, 1):
-                price = self._prices[region][match.machine.key]
+            for machine in find_successors(old, market, kept, 1):
+                price = self._prices[region][machine.key]
                 paid = {"usd_per_hour": price.usd_per_hour, "adjustment": price.adjustment}
-                yield GiveUpOut(give_up=list(names), size=match.machine.name, **paid)
+                yield GiveUpOut(give_up=list(names), size=machine.name, **paid)
 
     def _cost(self, usd_per_hour: Decimal, count: int, region: str) -> VmCostOut:
         hourly, purchase = count * usd_per_hour, self._purchase(region)

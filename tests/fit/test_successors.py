@@ -46,7 +46,7 @@ def successors(
     old: Candidate, *candidates: tuple[Candidate, str], keep: tuple[str, ...] = ESSENTIAL_FEATURES, most: int = 9
 ) -> list[tuple[str, str]]:
     market = Market([one for one, _ in candidates], {one.key: Decimal(usd) for one, usd in candidates})
-    return [(match.machine.name, match.relation) for match in find_successors(old, market, keep, most)]
+    return [(size.name, differences(old, size).relation) for size in find_successors(old, market, keep, most)]
 
 
 def test_the_cheapest_comes_first_whatever_its_family_and_what_else_it_loses() -> None:
@@ -95,12 +95,12 @@ def test_what_a_local_disk_gives_does_not_outrank_a_doubled_price(
     }
     market = Market(candidates, {one.key: Decimal(usd) for one, usd in candidates.items()})
     found = find_successors(old, market, ESSENTIAL_FEATURES, most, LOCAL_DISK_FEATURES)
-    assert [match.machine.name for match in found] == expected
+    assert [size.name for size in found] == expected
     strict = find_successors(old, market, ESSENTIAL_FEATURES, most)
-    assert [match.machine.name for match in strict] == ["Keeps"]
+    assert [size.name for size in strict] == ["Keeps"]
     unpriced = Market(candidates, {key: usd for key, usd in market.usd_per_hour.items() if key != old.key})
     found = find_successors(old, unpriced, ESSENTIAL_FEATURES, most, LOCAL_DISK_FEATURES)
-    assert [match.machine.name for match in found] == ["Keeps"]
+    assert [size.name for size in found] == ["Keeps"]
 
 
 @pytest.mark.parametrize("category", ["storage_optimized", "gpu_accelerated", "fpga_accelerated"])

@@ -216,7 +216,6 @@ class PreparedRequest:
     parallelism: Parallelism
     limits: SearchLimits
     size_constraints: SizeConstraints
-    assumptions: tuple[Assumption, ...]
     alone: bool
     kept: KeptByGpus = field(compare=False, repr=False)
 
@@ -240,7 +239,6 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
         parallelism=job.partition.requested,
         limits=request.limits,
         size_constraints=request.size_constraints,
-        assumptions=assumptions.recorded,
         # How well a training is measured may depend on the network of those that were, whatever its own VM has.
         alone=isinstance(job, ServingJob) and request.serving is None and request.constraints.max_nodes == 1,
         kept=kept,

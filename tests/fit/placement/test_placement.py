@@ -13,6 +13,7 @@ from app.fit.placement.evaluate import evaluate
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.layouts import PartitionLimits, blocked_widths, checkpoint_quantization, lay_out, partition_error
 from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import prepare
 from app.fit.placement.ranking import rank
 from app.fit.verdict import Failure, Rejection
 from tests.fit.formulas.test_hf_hybrids import shape as released
@@ -115,7 +116,9 @@ def test_the_output_of_linear_attention_is_split_by_its_inputs() -> None:
 
 
 def test_the_loading_of_weights_is_an_assumption() -> None:
-    (assumption,) = [one for one in prepare_request(training()).assumptions if one.field == "training.loading"]
+    assumptions = Assumptions()
+    prepare(prepare_request(training()).request, assumptions)
+    (assumption,) = [one for one in assumptions.recorded if one.field == "training.loading"]
     assert assumption.value == "sharded"
 
 

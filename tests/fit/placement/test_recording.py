@@ -169,8 +169,9 @@ def test_a_job_that_is_kept_is_that_of_the_request_whatever_else_this_asks(
     sizes = [vm(status=status, verified=False, region=None) for status in ("preview", "retiring")]
 
     def find(one: PlacementRequest) -> Any:
-        prepared = prepare(one, Assumptions())
-        return prepared.assumptions, [facts_of(evaluate(size, each, prepared)) for each in machines for size in sizes]
+        assumptions = Assumptions()
+        prepared = prepare(one, assumptions)
+        return assumptions.recorded, [facts_of(evaluate(size, each, prepared)) for each in machines for size in sizes]
 
     kept_job.cache_clear()
     usual, kept = find(request), [find(one) for one in others]

@@ -110,8 +110,10 @@ def test_spot_costs_what_evictions_and_checkpoints_add() -> None:
     hours = option.speed.hours.mid
     assert float(on_demand.per_job.mid or 0) == pytest.approx(98.32 * hours)
     assert float(spot.per_job.mid or 0) > 30 * hours * (1 + option.interruptions.overhead)
+    assumptions = Assumptions()
+    prepare(prepared.request, assumptions)
     assert {"pricing.spot_evictions_per_hour", "pricing.checkpoint_gb_per_s"} <= {
-        one.field for one in prepared.assumptions
+        one.field for one in assumptions.recorded
     }
 
 
