@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
+from functools import partial
+from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple, get_args
 
@@ -18,7 +20,7 @@ from app.fit.placement.evaluate import evaluate
 from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import OF_LEVEL_ALONE, PreparedRequest, at_level, prepare
+from app.fit.placement.prepare import OF_LEVEL_ALONE, OF_LOAD, PreparedRequest, at_level, prepare
 from app.fit.verdict import Failure, Rejection, Vm
 
 
@@ -46,7 +48,8 @@ class FixContext:
     failure: Failure
 
 
-Alternatives = list[tuple[FieldChange, ...]]
+Changes = tuple[FieldChange, ...]
+Alternatives = list[Changes]
 """Changes of one kind in the order to try them: the first that makes the size fit is enough."""
 
 
@@ -163,13 +166,11 @@ def _for_target(context: FixContext) -> Iterator[Alternatives]:
 
 def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
     """Propose fewer users, or requests, of which this share can be served."""
-    for field in ("users", "requests_per_second", "requests_per_day"):
-        given = getattr(level, field)
-        if given is None:
-            continue
-        scale = SCALES[field]
-        fewer = [scale.value(scale.position(given * share * factor)) for factor in (1, 0.95, 0.8)]
-        return [lower_field("serving", field, value, given) for value in fewer if 0 < value < given]
+    for field in OF_LOAD:
+        if (given := getattr(level, field)) is not None:
+            scale = SCALES[field]
+            fewer = [scale.value(scale.position(given * share * factor)) for factor in (1, 0.95, 0.8)]
+            return [lower_field("serving", field, value, given) for value in fewer if 0 < value < given]
     return []
 
 
@@ -226,13 +227,9 @@ def _raise_max_nodes(nodes: int, allowed: int) -> tuple[FieldChange]:
     return (FieldChange("constraints", "max_nodes", nodes, text),)
 
 
-def _waive(field: str) -> Callable[[FixContext], Iterator[Alternatives]]:
-    """Return a proposal that waives a constraint."""
-
-    def propose(_: FixContext) -> Iterator[Alternatives]:
-        yield [set_field("constraints", field, False)]
-
-    return propose
+def _waive(field: str, _: FixContext) -> Iterator[Alternatives]:
+    """Propose to waive a constraint."""
+    yield [set_field("constraints", field, False)]
 
 
 def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
@@ -320,15 +317,15 @@ PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
     "PP_LAYERS": _unset_parallelism,
     "FRACTIONAL_GPU": _for_gpu_memory,
     "NVLINK_DOMAIN": _for_nvlink_domain,
-    "NO_INFINIBAND": _waive("require_infiniband"),
+    "NO_INFINIBAND": partial(_waive, "require_infiniband"),
     "MAX_NODES": _for_max_nodes,
     "GPU_MEMORY_PER_GPU": _for_gpu_memory,
     "TPOT": _for_target,
     "TTFT": _for_target,
     "RAM": _for_host_memory,
-    "LOCAL_DISK": _waive("checkpoint_on_local_disk"),
+    "LOCAL_DISK": partial(_waive, "checkpoint_on_local_disk"),
     "STATUS": _for_status,
-    "UNVERIFIED": _waive("verified_only"),
+    "UNVERIFIED": partial(_waive, "verified_only"),
     "BUDGET": _for_budget,
     "TIME": _for_time,
 }
@@ -339,8 +336,6 @@ MAX_CHANGES = 3
 """At most this many changes are combined, and only where fewer are not enough."""
 MAX_COMBINATIONS = 4
 """At most this many combinations are suggested."""
-
-Changes = tuple[FieldChange, ...]
 
 
 class Fix(NamedTuple):
@@ -371,7 +366,7 @@ class FixFinder:
             return ()
         self._rejections.clear()
         sufficient = [*self._sufficient_changes(vm, machine, rejection, ())]
-        sufficient = sufficient or [*self._combinations(vm, machine, rejection, ())]
+        sufficient = sufficient or [*islice(self._combinations(vm, machine, rejection, ()), MAX_COMBINATIONS)]
         return tuple(map(Fix, dict.fromkeys(self._with_nearest_bounds(vm, machine, changes) for changes in sufficient)))
 
     def _with_nearest_bounds(self, vm: Vm, machine: Machine, changes: Changes) -> Changes:
@@ -406,7 +401,7 @@ class FixFinder:
 
     def _combinations(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield combinations: a change that resolves the worst failure, then changes that resolve the rest."""
-        code, count = rejection.failures[0].code, 0
+        code = rejection.failures[0].code
         for alternatives in self._proposals(machine, rejection, code, before):
             rests: set[Changes] = set()
             for changes in alternatives:
@@ -416,13 +411,10 @@ class FixFinder:
                     continue
                 fix = next(self._completions(vm, machine, left, together), None)
                 # A later alternative gives up more: with the rest of an earlier one it does so for nothing.
-                if fix is None or fix[len(together) :] in rests:
+                if fix is None or (rest := fix[len(together) :]) in rests:
                     continue
-                rests.add(fix[len(together) :])
+                rests.add(rest)
                 yield fix
-                count += 1
-                if count == MAX_COMBINATIONS:
-                    return
 
     def _completions(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield what resolves a remaining rejection: one more change, else more of them up to the limit."""
@@ -431,7 +423,7 @@ class FixFinder:
             if len(before) + 1 < MAX_CHANGES:
                 yield from self._combinations(vm, machine, rejection, before)
 
-    def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
+    def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[Alternatives]:
         """Return the proposals for a failure after the changes `before`; no field is changed twice."""
         prepared = self._prepare_with(before)
         if prepared is None:
