@@ -220,8 +220,7 @@ class _Preflight:
 
     def _aws(self, family: str, region: str, *, spot: bool) -> Sequence[Quota]:
         """Return the quotas of a family."""
-        beginnings = self._quotas_of_aws.get(region)
-        if beginnings is None:
+        if (beginnings := self._quotas_of_aws.get(region)) is None:
             beginnings = self._quotas_of_aws[region] = defaultdict(dict)
             for quota in self._files.quotas.get(("aws", region), {}).values():
                 for beginning in quota.families:

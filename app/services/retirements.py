@@ -284,8 +284,7 @@ class _Planner:
         )
 
     def _answer(self, old: Candidate, region: str) -> _Answer:
-        cached = self._answers.get((old.key, region))
-        if cached is not None:
+        if (cached := self._answers.get((old.key, region))) is not None:
             return cached
         keep, prices = self._needs.keep, self._prices[region]
         waivable = LOCAL_DISK_FEATURES if keep == ESSENTIAL_FEATURES else ()  # who names others wants just these
@@ -301,18 +300,16 @@ class _Planner:
         return answer
 
     def _market(self, region: str) -> Market:
-        market = self._markets.get(region)
-        if market is None:
+        if (market := self._markets.get(region)) is None:
             usd_per_hour = {key: price.usd_per_hour for key, price in self._prices[region].items()}
             market = self._markets[region] = Market(self._candidates, usd_per_hour)
         return market
 
     def _shortcomings_of(self, old: Candidate) -> Shortcomings:
-        shortcomings = self._shortcomings.get(old.key)
-        if shortcomings is None:
-            shortcomings = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
-            self._shortcomings[old.key] = shortcomings
-        return shortcomings
+        if (missing := self._shortcomings.get(old.key)) is None:
+            missing = find_shortcomings(old, self._orderable, self._needs.keep, self._failures)
+            self._shortcomings[old.key] = missing
+        return missing
 
     def _purchase(self, region: str) -> Purchase:
         return self._purchases.get(region, self._needs.purchase)
@@ -378,8 +375,7 @@ class Names:
 
     def _unknown(self, field: str, name: str) -> ItemErrorOut:
         """Return the error for a size or a region that the catalog does not have, with the nearest names."""
-        error = self._errors.get((field, name))
-        if error is None:
+        if (error := self._errors.get((field, name))) is None:
             near = self._suggest(field, name) if len(self._errors) < MAX_SUGGESTED else ()
             written = as_written(name)
             hint = did_you_mean(near).replace("did", "Did", 1)

@@ -21,7 +21,7 @@ from app.fit.estimator.service_level import (
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import ServingSpeed, Speed, speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_time import RATE_FAMILY, domain, gpu_hours, rate_of, run_overhead
+from app.fit.estimator.training_time import RATE_FAMILY, SECONDS_PER_HOUR, domain, gpu_hours, rate_of, run_overhead
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
 from app.fit.formulas.memory import (
@@ -131,8 +131,7 @@ class ServingJob:
         return fixed + by_memory.mid, most + by_memory.high, sequence
 
     def _shares_of_any_gpu(self, parallelism: Parallelism) -> MemoryShares:
-        shares = self._shares.get(parallelism)
-        if shares is None:
+        if (shares := self._shares.get(parallelism)) is None:
             overhead = serving_overhead(parallelism, utilization=self.utilization)
             required = inference_need(self.served, replace(self.load, sequences=0), parallelism, overhead)
             share = required.weights / self.weights.mid if self.weights.mid else 0.0
@@ -268,13 +267,10 @@ class ServingJob:
     ) -> tuple[CopySpeed, ReplicaLimit]:
         """Return the times of a replica and its limit. Sizes with the same GPUs share them, so they are kept."""
         gpus = self._gpus_on(machine, parallelism, replicas=1)
-        copy = self._copies.get((gpus, parallelism))
-        if copy is None:
-            deployment = Deployment(parallelism=parallelism, copies=1)
-            copy = copy_speed(replace(self.serving, gpus=gpus, deployment=deployment), self.weights, self.served.cache)
-            self._copies[gpus, parallelism] = copy
-        limit = self._limits.get((gpus, parallelism, in_memory))
-        if limit is None:
+        if (copy := self._copies.get((gpus, parallelism))) is None:
+            alone = replace(self.serving, gpus=gpus, deployment=Deployment(parallelism=parallelism, copies=1))
+            copy = self._copies[gpus, parallelism] = copy_speed(alone, self.weights, self.served.cache)
+        if (limit := self._limits.get((gpus, parallelism, in_memory))) is None:
             limit = self._limits[gpus, parallelism, in_memory] = find_replica_limit(copy, level, in_memory)
         return copy, limit
 
@@ -322,12 +318,8 @@ class ServingJob:
         return rooms
 
     def _most_sequences(self, rooms: Iterable[Room], context_tokens: int) -> int:
-        most = 0
-        for parallelism, groups, free in rooms:
-            sequence = self._sequence(parallelism, context_tokens)
-            if sequence:
-                most = max(most, groups * floor(free / sequence))
-        return most
+        held = ((groups, free, self._sequence(parallelism, context_tokens)) for parallelism, groups, free in rooms)
+        return max((groups * floor(free / sequence) for groups, free, sequence in held if sequence), default=0)
 
     def host_bytes(self, machine: Machine, placed: Attempt | Layout) -> float:
         """Return the VM memory needed to load its part of the weights, bytes."""
@@ -411,7 +403,6 @@ def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:
     return layout.nodes > best.nodes or (deeper and best.nodes == least)
 
 
-SECONDS_PER_HOUR = 3600
 MIN_CAPABILITY_USUAL_SPEED = 8.0
 """From this compute capability on, GPUs reach the usual share of their peak; V100 and T4 do not."""
 
@@ -478,10 +469,9 @@ class TrainingJob:
     def required_bytes(self, stage: int, parallelism: Parallelism, replicas: int) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
         key = stage, parallelism, self._shards(replicas)
-        required = self._needs.get(key)
-        if required is None:
-            job, activations = self.states_by_stage[stage], self._activations.get(parallelism)
-            if activations is None:
+        if (required := self._needs.get(key)) is None:
+            job = self.states_by_stage[stage]
+            if (activations := self._activations.get(parallelism)) is None:
                 activations = self._activations[parallelism] = activations_of(job, parallelism)
             need = training_need(job, parallelism, self._shards(replicas), activations)
             required = self._needs[key] = total_need(self.training, need)
@@ -515,7 +505,7 @@ class TrainingJob:
 
     def _best_key(self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits) -> tuple[float, ...]:
         """Return a sort key that no attempt of a layout is below: that of one that fits on the fewest VMs."""
-        parallelism, least = layout.parallelism, ceil((self.training.workload.data_parallel or 1) / layout.replicas)
+        parallelism, least = layout.parallelism, ceil(self.min_replicas / layout.replicas)
         nodes = max(limits.min_nodes, least * layout.nodes)
         return (0, 0, nodes, parallelism.tensor > machine.domain_gpus, parallelism.pipeline, parallelism.tensor, stage)
 
@@ -530,7 +520,7 @@ class TrainingJob:
         """
         parallelism, budget, most = layout.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
         fixed = self.training.workload.data_parallel
-        least = ceil((fixed or 1) / layout.replicas)
+        least = ceil(self.min_replicas / layout.replicas)
         if least * layout.nodes > most:
             return None
         most_units = least if fixed else most // layout.nodes
