@@ -191,9 +191,6 @@ NOT_INCLUDED = (
 )
 """What the figures leave out."""
 
-Amounts = Mapping[str, Fraction | None]
-"""Exact amounts of money in USD by the names of their fields; None is unknown."""
-
 
 def compute_costs(catalog: Catalog, name: str, search: CostSearch) -> CostOut:
     """Cost the VMs and disks of `search`.
@@ -402,7 +399,7 @@ def _year(usd_per_month: Fraction | None) -> Fraction | None:
     return usd_per_month * MONTHS_PER_YEAR if usd_per_month is not None else None
 
 
-def _round(amounts: Amounts) -> dict[str, Decimal | None]:
+def _round(amounts: Mapping[str, Fraction | None]) -> dict[str, Decimal | None]:
     return {name: round_usd(usd) for name, usd in amounts.items()}
 
 

@@ -298,11 +298,6 @@ PATHS = {
 """Where a body has the parameters of a query: those of a search are read from there, and errors name that place."""
 
 
-def to_path(field: str) -> str:
-    """Return the path in the body of a field."""
-    return PATHS.get(field, field)
-
-
 def search_params(body: FitIn, search: type[SizeSelection] = FitSearch) -> dict[str, Any]:
     """Return the parameters of a catalog search that a body has, by name; regions as they are written there."""
     params = {name: attrgetter(path)(body) for name, path in PATHS.items() if name in search.model_fields}
@@ -312,7 +307,8 @@ def search_params(body: FitIn, search: type[SizeSelection] = FitSearch) -> dict[
 def to_body_error(error: BadQuery | BadWorkload | InvalidWorkload) -> BadWorkload:
     """Return the error about a field, and about its value if known, as one about the path in the body."""
     detail = error.allowed if isinstance(error, BadQuery) else error.detail
-    return BadWorkload(to_path(error.field), detail, None if isinstance(error, InvalidWorkload) else error.value)
+    value = None if isinstance(error, InvalidWorkload) else error.value
+    return BadWorkload(PATHS.get(error.field, error.field), detail, value)
 
 
 def to_patch(changes: Iterable[FieldChange]) -> dict[str, dict[str, Any]]:
@@ -453,8 +449,7 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     assumptions = Assumptions()
     try:
         request = to_request(body, catalog.snapshot.models, assumptions, catalog.today)
-        if scope.region != request.constraints.regions:
-            request = replace(request, constraints=replace(request.constraints, regions=scope.region))
+        request = request.with_change("constraints", "regions", scope.region)
         prepared = prepare(request, assumptions)
         _check_job_length(body, request.workload)
         if body.hardware is not None:

@@ -41,13 +41,10 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     )
 
 
-_About = tuple[str, ...]
-
-
 @lru_cache(maxsize=64)
 def _price_columns(
     names: tuple[str, ...],
-) -> tuple[tuple[str, ...], _About, Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
+) -> tuple[tuple[str, ...], tuple[str, ...], Callable[[Mapping[str, Any]], tuple[Any, ...]]]:
     """Return the purchase models in these columns, the columns of each, and a function that reads a row's prices."""
     purchases = tuple(name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in names)
     known = ("as_of", "approximate_date", "unusual", "disputed", "adjustment", "formula")
@@ -56,7 +53,7 @@ def _price_columns(
 
 
 @lru_cache(maxsize=1024)
-def _about_prices(purchases: tuple[str, ...], about: _About, facts: tuple[Any, ...]) -> Mapping[str, Any]:
+def _about_prices(purchases: tuple[str, ...], about: tuple[str, ...], facts: tuple[Any, ...]) -> Mapping[str, Any]:
     """Return what a VM has of its prices besides the amounts. Kept, as many VMs share it."""
     count = len(purchases)
     parts = {what: dict(zip(purchases, facts[index * count :], strict=False)) for index, what in enumerate(about)}
