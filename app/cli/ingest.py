@@ -21,7 +21,6 @@ from app.cli import context
 from app.cli.jobs import DryRun, RunOptions, print_outcome, print_reports, print_tables, progress, with_run_options
 from app.cli.options import Command, Group, Wait
 from app.cli.output import (
-    Column,
     Format,
     Json,
     OutputOptions,
@@ -55,15 +54,12 @@ NewSizes = Annotated[
     bool, typer.Option("--new-sizes", help="Add sizes that are not in the catalog yet instead of refusing them.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="How many rows to list at most. (default: all)")]
-SOURCE_COLUMNS = {
-    "id": Column(heading="source"),
-    **make_columns(kind=3, published_on=2, newest_day=2, facts=1, prices=1, others=4, title=5),
-}
-REVISION_COLUMNS = {
-    "number": Column(heading="revision"),
-    **make_columns(created_at=0, facts=2, sizes=2, prices=2),
-    "from": Column(heading="from", rank=1, wraps=True),
-}
+SOURCE_COLUMNS = make_columns(
+    {"id": "source"}, id=0, kind=3, published_on=2, newest_day=2, facts=1, prices=1, others=4, title=5
+)
+REVISION_COLUMNS = make_columns(
+    {"number": "revision"}, number=0, created_at=0, facts=2, sizes=2, prices=2, **{"from": 1}
+)
 
 
 @ingest_app.command(cls=Command)
@@ -145,7 +141,7 @@ def _dry_run_pages(reading: Reading, run: RunOptions) -> None:
         unit = FIELDS[fact.kind][fact.field].unit
         value = to_text(fact.value) if unit in (None, "count") else f"{to_text(fact.value)} {unit}"
         line = f"{fact.subject}: {fact.field} = {value}  ({fact.file}:{fact.line})"
-        get_console("out").print(line, highlight=False, markup=False, soft_wrap=True)
+        get_console("out").print(line, markup=False, soft_wrap=True)
     engine = context.engine()
     if has_catalog(engine):
         outcome = ingest(engine, reading, now=context.now(), dry_run=True)
@@ -155,7 +151,7 @@ def _dry_run_pages(reading: Reading, run: RunOptions) -> None:
         print_reports(reading.reports)
     facts, files = plural(len(reading.facts), "fact"), plural(len(reading.sources), "file")
     reports = plural(len(reading.reports), "report")
-    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
+    err.print(f"{facts} from {files}, {reports}; nothing was written.")
     if run.strict and reading.reports:
         first = reading.reports[0]
         raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
@@ -287,12 +283,12 @@ def audit(
         share = counts["agrees_percent"]
         figures = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in VERDICTS)
         judged = "none could be judged" if share is None else f"{share} % of those judged agree"
-        console.print(f"{name}: {figures}; {judged}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{name}: {figures}; {judged}", markup=False, soft_wrap=True)
     for mismatch in wrong[:_SHOWN]:
         line, size, region, name, says, _, expected, evidence = _cells(mismatch)
         place = " ".join(filter(None, (size, region)))
         text = f"wrong: line {line}: {place} {name} {says}; {expected}, {evidence}"
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(text, markup=False, soft_wrap=True)
     if len(wrong) > _SHOWN:
         print_note(f"{len(wrong) - _SHOWN:,} more are wrong: --csv FILE writes all")
 

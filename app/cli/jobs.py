@@ -77,7 +77,7 @@ def _lines(console: "Console", clock: Clock, rate: "_Rate") -> Iterator[Progress
         if now >= quiet_until and (now - last_time >= INTERVAL or doing != last_step):
             last_time, last_step = now, doing
             percent = "" if share is None else f", {share:.0%}"
-            console.print(f"{text}{percent}{left}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"{text}{percent}{left}", markup=False, soft_wrap=True)
 
     yield report
 
@@ -155,23 +155,21 @@ def with_run_options(
 def print_outcome(outcome: "IngestOutcome", *, as_json: bool) -> None:
     """Print what an ingest did or would do, table by table; what could not be read goes to standard error."""
     print_reports(outcome.summary.reports)
+    console = get_console("err")
     if number := outcome.summary.linux_at_windows_price:
-        text = (
-            f"{plural(number, 'Linux price')} equal the Windows price there: right with the Azure Hybrid Benefit only."
-        )
-        get_console("err").print(f"[yellow]note:[/] {text}", highlight=False, soft_wrap=True)
+        text = "equal the Windows price there: right with the Azure Hybrid Benefit only."
+        console.print(f"[yellow]note:[/] {plural(number, 'Linux price')} {text}", soft_wrap=True)
     if number := outcome.summary.undated_spot_prices:
-        text = (
-            f"{plural(number, 'spot price')} without a day: kept, but no offers; add a column valid_from (YYYY-MM-DD)."
-        )
-        get_console("err").print(f"[yellow]note:[/] {text}", highlight=False, soft_wrap=True)
-    context.log_result("ingested", outcome_json(outcome))
+        text = "without a day: kept, but no offers; add a column valid_from (YYYY-MM-DD)."
+        console.print(f"[yellow]note:[/] {plural(number, 'spot price')} {text}", soft_wrap=True)
+    result = outcome_json(outcome)
+    context.log_result("ingested", result)
     if as_json:
-        print_json(outcome_json(outcome))
+        print_json(result)
     else:
         print_tables(outcome, get_console("out"))
     if not outcome.written:
-        get_console("err").print("Nothing was written.", highlight=False)
+        console.print("Nothing was written.")
 
 
 def outcome_json(outcome: "IngestOutcome") -> dict[str, object]:
@@ -201,7 +199,7 @@ def print_reports(reports: Iterable[Report]) -> None:
 
     for report in reports:
         text = f"[yellow]not read:[/] {escape(str(report))}"
-        get_console("err").print(text, highlight=False, soft_wrap=True)
+        get_console("err").print(text, soft_wrap=True)
 
 
 def print_tables(outcome: "IngestOutcome", console: "Console") -> None:
@@ -209,15 +207,15 @@ def print_tables(outcome: "IngestOutcome", console: "Console") -> None:
     for name, change in outcome.summary.changes.items():
         done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
         if done or change.unchanged:
-            console.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
+            console.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}")
     for (source, rule), number in sorted(outcome.summary.refused.items()):
         text = f"refused: {plural(number, 'price')} of {source}, {REFUSAL_REASONS[rule]}"
-        console.print(text, highlight=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
     if outcome.summary.refused:
-        console.print("`vmsizes refused-prices` lists them with their evidence.", highlight=False, soft_wrap=True)
+        console.print("`vmsizes refused-prices` lists them with their evidence.", soft_wrap=True)
     state = ("new" if outcome.new_revision else "unchanged") + ("" if outcome.written else ", not written")
     text = f"revision {outcome.revision['number']} ({state}), digest {outcome.revision['digest']}"
-    console.print(text, highlight=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)
 
 
 # Repetition

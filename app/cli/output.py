@@ -188,14 +188,13 @@ def print_rows(
             name = "name" if "name" in shown else "size"
             unverified = full.get("verified") is False or "UNVERIFIED" in full.get("warnings", ())
             marked.append({**shown, name: mark_unverified(shown[name])} if unverified and name in shown else shown)
-        note = UNVERIFIED_NOTE if marked != list(rows) else ""
         max_width = None if output.wide or output.columns else terminal_width()
         lines, left_out = format_table(marked, columns, max_width)
         emphasize = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         for index, line in enumerate(lines):
             print_line(f"\033[1m{line}\033[0m" if index == 0 and emphasize else line)
-        if note:
-            print_text(note)
+        if marked != list(rows):
+            print_text(UNVERIFIED_NOTE)
         if left_out:
             print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all, --columns chooses.")
 
@@ -312,7 +311,6 @@ def _csv_cell(value: object) -> object:
 # Amounts in the currency of `--currency`
 
 USD = "USD"
-_DECIMALS = 4
 
 
 def in_currency(columns: Mapping[str, Column], currency: str | None, prefix: str = "price") -> dict[str, Column]:
@@ -334,7 +332,7 @@ def in_currency(columns: Mapping[str, Column], currency: str | None, prefix: str
 
 def format_amount(amount: float) -> str:
     """Format a converted amount for people."""
-    return f"{amount:.{_DECIMALS}f}"
+    return f"{amount:.4f}"
 
 
 def format_cents(amount: float) -> str:
@@ -459,8 +457,9 @@ def get_console(name: str) -> Any:
     from rich.console import Console
 
     if name == "err":
-        return Console(stderr=True, emoji=False)
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, emoji=False)  # `:cat:` is text
+        return Console(stderr=True, emoji=False, highlight=False)
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    return Console(width=width, emoji=False, highlight=False)  # `:cat:` is text
 
 
 # Tables
@@ -495,7 +494,7 @@ def format_table(
     Columns that no row has are skipped.
     """
     rendered = [
-        _RenderedColumn.render(name, column, rows)
+        _RenderedColumn(name, column, rows)
         for name, column in columns.items()
         if not rows or any(name in row for row in rows)
     ]
@@ -510,34 +509,20 @@ def format_table(
 
 def min_table_width(rows: Sequence[Record], columns: Mapping[str, Column]) -> int:
     """Return the least width of a table with all these columns, in characters."""
-    rendered = [_RenderedColumn.render(name, column, rows) for name, column in columns.items()]
+    rendered = [_RenderedColumn(name, column, rows) for name, column in columns.items()]
     return sum(column.min_width for column in rendered) + len(GAP) * (len(rendered) - 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _RenderedColumn:
     """A column with its cells formatted; numbers are aligned to the right."""
 
-    name: str
-    heading: str
-    rank: int
-    wraps: bool
-    right: bool
-    cells: list[str]
-
-    @classmethod
-    def render(cls, name: str, column: Column, rows: Sequence[Record]) -> "_RenderedColumn":
+    def __init__(self, name: str, column: Column, rows: Sequence[Record]) -> None:
+        self.name, self.heading, self.rank, self.wraps = name, column.heading, column.rank, column.wraps
         values = [row.get(name) for row in rows]
-        to_text = column.format or format_value
         present = [value for value in values if value is not None]
-        return cls(
-            name=name,
-            heading=column.heading,
-            rank=column.rank,
-            wraps=column.wraps,
-            right=all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in present),
-            cells=["-" if value is None else to_text(value) for value in values],
-        )
+        self.right = all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in present)
+        to_text = column.format or format_value
+        self.cells = ["-" if value is None else to_text(value) for value in values]
 
     @property
     def is_empty(self) -> bool:

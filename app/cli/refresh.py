@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.catalog.money import USD_DECIMALS
-from app.catalog.readings import no_progress
 from app.catalog.store.revisions import save_feed_run
 from app.cli import context
 from app.cli.jobs import RunOptions, outcome_json, parse_interval, print_reports, print_tables, repeat, with_run_options
@@ -96,7 +95,7 @@ def finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
 def _print_result(result: FeedResult) -> None:
     console = get_console("out")
     for line in (result.headline, *result.lines):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, markup=False, soft_wrap=True)
     if result.outcome:
         print_tables(result.outcome, console)
 
@@ -400,8 +399,9 @@ def _refresh_sizes(
     from app.ingest.feeds.resource_skus import run_sku_refresh
 
     with run.writing() as options:
-        read = run_sku_refresh(context.engine(), origin, mapper, day=context.today(), accept=accept, **options)
-    refresh, outcome = read
+        refresh, outcome = run_sku_refresh(
+            context.engine(), origin, mapper, day=context.today(), accept=accept, **options
+        )
     saved = f" --file {quote(str(origin))}" if isinstance(origin, Path) else ""
     return FeedResult(
         feed=feed,
@@ -502,8 +502,8 @@ _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
 def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
     pages = folder / _PAGES_OF_SIZES
     with run.writing() as options:
-        paths, seeds = [pages if pages.is_dir() else folder], context.settings().seeds
-        read = read_pages(paths, seeds, progress=options.get("progress", no_progress))
+        paths = [pages if pages.is_dir() else folder]
+        read = read_pages(paths, context.settings().seeds, progress=options["progress"])
         reading = relative_to(folder, read)
         outcome = ingest(context.engine(), reading, **options)
     return FeedResult(
