@@ -218,9 +218,8 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
     """Show what VMs of a size cost with their disks: an hour, a month, a year."""
     params = parse_params(CostSearch, values)
     answer = context.ask("GET /sizes/{name}/cost", params, name)
-    is_table = output.format is Format.table and not output.columns
     rows = list(_cost_rows(answer))
-    if is_table:
+    if output.format is Format.table and not output.columns:
         rows = [_dated_for_people(row) for row in rows]
     rows, columns = with_notes(rows, in_currency(COST_COLUMNS, params.currency))
     if output.format is Format.table:
@@ -305,9 +304,11 @@ def history(
     if output.format is Format.table and not output.columns:
         lines = merge_runs(items, next(iter(in_force), None))
         noted = make_columns(note=0) if any(line.note() for line in lines) else {}
-        rows = [{name: getattr(line, name) for name in HISTORY_COLUMNS} | {"note": line.note()} for line in lines]
-        for row, line in zip(rows, lines, strict=True):
-            row["since"] = f"{'≈' if line.approximate_date else ''}{line.since}"
+        rows = [
+            {name: getattr(line, name) for name in HISTORY_COLUMNS}
+            | {"since": f"{'≈' if line.approximate_date else ''}{line.since}", "note": line.note()}
+            for line in lines
+        ]
         print_rows(rows, {**HISTORY_COLUMNS, **noted}, output)
         if rows:
             print_line()
@@ -335,9 +336,7 @@ def history(
 
 def _no_price(inquiry: "Inquiry", name: str, params: PriceHistorySearch, everywhere: PriceSearch) -> str:
     """Return a sentence for a region without a price, with the number of regions that have one."""
-    from app.questions import answer
-
-    prices = answer(inquiry.catalog, "GET /sizes/{name}/prices", everywhere, name)["items"]
+    prices = inquiry.ask("GET /sizes/{name}/prices", everywhere, name)["items"]
     others = len({price["region"] for price in prices} - {params.region})
     since = f" since {params.since}" if params.since is not None else ""
     elsewhere = f", but in {plural(others, 'other region')}" if others else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli import context
-from app.cli.jobs import progress
+from app.cli.jobs import RunOptions, progress
 from app.cli.options import Command, Wait
 from app.cli.output import print_line
 from app.errors import BadQuery
@@ -123,13 +123,10 @@ def _run_to_end(target: Callable[[], None]) -> None:
 
 def _fill() -> None:
     from app.cli.ingest import read_all_seeds
-    from app.ingest.run import ingest
 
     try:
         migrate()
-        seeds = read_all_seeds()
-        with progress() as step:
-            tables = ingest(context.engine(), seeds, now=context.now(), progress=step).summary.changes
+        tables = RunOptions().ingest(read_all_seeds()).summary.changes
     except KeyboardInterrupt:
         sys.exit(130)  # as shells name a program that Ctrl-C ended
     except Exception as error:  # noqa: BLE001  # an error of the project or the database is printed, any other raised

@@ -332,7 +332,6 @@ def _gpu(size: Record) -> str:
 
 
 def _price(size: Record) -> str:
-    days = {purchase: size.get(f"{purchase}_as_of") for purchase in _PURCHASE_LABELS}
     prices = []
     for purchase, label in _PURCHASE_LABELS.items():
         if size[f"{purchase}_usd_per_hour"] is None:
@@ -341,10 +340,12 @@ def _price(size: Record) -> str:
         if "converted" in size:
             converted = size["converted"]
             price = f"{format_amount(converted[f'{purchase}_price_per_hour'])} {converted['currency']}"
-        prices.append(f"{price}/h {label}" + (f" (as of {days[purchase]})" if days[purchase] else ""))
-    adjustment = size.get("adjustment")
-    listed = f"list price {format_value(adjustment['list_usd_per_hour'])} USD/h" if adjustment else ""
-    adjusted = f"{listed}, adjusted by {', '.join(adjustment['rules'])}" if adjustment else ""
+        day = size.get(f"{purchase}_as_of")
+        prices.append(f"{price}/h {label}" + (f" (as of {day})" if day else ""))
+    adjusted = ""
+    if adjustment := size.get("adjustment"):
+        listed = format_value(adjustment["list_usd_per_hour"])
+        adjusted = f"list price {listed} USD/h, adjusted by {', '.join(adjustment['rules'])}"
     return _join(*prices, f"Linux, {size['region']}", adjusted, price_note(size, "price_")) if prices else "unknown"
 
 

@@ -91,13 +91,12 @@ def add(
             session, snapshot, allowed, context.now(), url=url, filters=wanted, secret=secret, name=name
         )
         added: dict[str, Any] = {"name": webhook.name, "url": webhook.url, "filters": webhook.filters}
-    shown = {} if secret_file else {"secret": secret}
     if as_json:
-        print_json(added | shown)
+        print_json(added if secret_file else added | {"secret": secret})
         return
     print_text(f"{added['name']} gets {_filters_text(added['filters'])} from now on.")
-    for text in shown.values():
-        print_line(f"Secret, shown only now: {text}")
+    if not secret_file:
+        print_line(f"Secret, shown only now: {secret}")
 
 
 def _filters_text(filters: Mapping[str, Any]) -> str:
@@ -203,10 +202,11 @@ def deliver(
     if as_json:
         names = ("webhook", "messages", "events", "error", "next_attempt_at")
         print_json([_with_texts({name: getattr(run, name) for name in names}) for run in runs])
-    for run in [] if as_json else runs:
-        print_text(_run_text(run))
-    if not runs and not as_json:
+    elif not runs:
         print_note("Nothing is due.")
+    else:
+        for run in runs:
+            print_text(_run_text(run))
     if any(run.error for run in runs):
         raise typer.Exit(EXIT_BAD_DATA)
 
