@@ -67,7 +67,6 @@ def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     body = FitIn.model_validate(_to_body(values))
     answer = inquiry.ask("POST /fit", body)
     currency = values.get("currency", "").upper()
-    # Return why a size does not fit, and changes of the arguments, each of which makes it fit.
     content: dict[str, Any] = {
         "fits": answer["fits"],
         "total": answer["total"],

@@ -84,8 +84,7 @@ def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     search = SizeSearch.model_validate({**params, "limit": values.get("limit", DEFAULT_LIMIT)})
     page = inquiry.ask("GET /sizes", search)
     items = [_to_item(item, fields) for item in page["items"]]
-    content: dict[str, Any] = {"total": page["total"], "items": items}
-    content |= _rate_of(page)
+    content: dict[str, Any] = {"total": page["total"], "items": items, **_rate_of(page)}
     if "no_price" in page:
         content["no_price"] = page["no_price"]["detail"]
     if page["unknown"]:
@@ -191,17 +190,8 @@ COMPARE_ARGUMENTS: Mapping[str, tool.Argument] = {
 
 _FIRST_FIELDS = (
     *("usd_per_hour", "list_usd_per_hour", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
-    *(
-        "vcpus",
-        "memory_gib",
-        "estimate_formula",
-        "spot_usd_per_hour",
-        "region",
-        "status",
-        "retirement_date",
-        "usd_per_gpu_hour",
-        "usd_per_gpu_gib_hour",
-    ),
+    *("vcpus", "memory_gib", "estimate_formula", "spot_usd_per_hour", "region", "status", "retirement_date"),
+    *("usd_per_gpu_hour", "usd_per_gpu_gib_hour"),
     *("gpus_memory_bandwidth_gb_per_s", "gpus_bf16_tflops", "gpus_fp8_tflops", "usd_per_vcpu_hour", "nvlink"),
     *("gpu_interconnect", "network_mbps", "infiniband_gbps", "nvme_disk_gib", "temp_disk_gib", "disputed_fields"),
 )
@@ -518,7 +508,7 @@ def price_history(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
 
 def _cheapest_region(inquiry: Inquiry, values: Mapping[str, Any]) -> str:
     """Return the region in which a size is cheapest today."""
-    name = tool.ask_name(inquiry, values["size"])
+    name = inquiry.ask("GET /sizes/{name}", SizeParams(), values["size"])["name"]
     offers = tool.given(values, "os", "purchase")
     search = SizeSearch.model_validate({"name": [name], "status": ["any"], **offers, "limit": 1})
     items = inquiry.ask("GET /sizes", search)["items"]

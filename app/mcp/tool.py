@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
@@ -28,7 +27,6 @@ from app.catalog.queries.params import (
     Os,
     Quantity,
     SizeFilter,
-    SizeParams,
     as_given,
     is_multi_valued,
     other_spellings,
@@ -325,12 +323,6 @@ def find_gpus(inquiry: Inquiry, names: Sequence[str]) -> list[str]:
     return list(models)
 
 
-def ask_name(inquiry: Inquiry, name: str) -> str:
-    """Return the full name of a size by any of its names; raises NotFound."""
-    full_name: str = inquiry.ask("GET /sizes/{name}", SizeParams(), name)["name"]
-    return full_name
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a tool replies: one line of text, and structured content.
@@ -390,8 +382,7 @@ def more_by_limit(values: Mapping[str, Any], default: int) -> str:
     return f"; limit shows up to {MAX_ITEMS}" if values.get("limit", default) < MAX_ITEMS else ""
 
 
-GPU = Argument(type="string", read=read_texts)
-REGION = Argument(type="string", read=read_texts)
+GPU = REGION = Argument(type="string", read=read_texts)
 OS = Argument(type="string", allowed=get_args(Os), read=read_word)
 PURCHASE = Argument(type="string", allowed=PURCHASE_MODELS, read=read_purchase)
 SAME_PURCHASE = Argument(type="string", read=read_purchase)
@@ -480,19 +471,18 @@ def shorten(reply: Reply, max_tokens: int) -> dict[str, Any]:
     """
     content = dict(reply.content)
     totals = {name: max(reply.totals.get(name, 0), len(content[name])) for name in reply.lists}
-    full = _with_omissions(content, reply, totals)
+
+    def tokens(cut: dict[str, Any]) -> int:
+        return estimate_tokens(reply.text, _with_omissions(cut, reply, totals))
+
     for name in reply.lists:
-        if estimate_tokens(reply.text, full) > max_tokens:
-            tokens = partial(_tokens_with, reply, content, totals, name)
-            kept = bisect_right(range(1, len(content[name])), max_tokens, key=tokens)
-            content[name] = content[name][: max(1, kept)]
-            full = _with_omissions(content, reply, totals)
-    return full
-
-
-def _tokens_with(reply: Reply, content: dict[str, Any], totals: dict[str, int], name: str, count: int) -> int:
-    """Return the tokens of a reply with the first `count` items of a list."""
-    return estimate_tokens(reply.text, _with_omissions(content | {name: content[name][:count]}, reply, totals))
+        if tokens(content) > max_tokens:
+            items = content[name]
+            kept = bisect_right(
+                range(1, len(items)), max_tokens, key=lambda count: tokens(content | {name: items[:count]})
+            )
+            content[name] = items[: max(1, kept)]
+    return _with_omissions(content, reply, totals)
 
 
 def _with_omissions(content: dict[str, Any], reply: Reply, totals: dict[str, int]) -> dict[str, Any]:
