@@ -24,6 +24,7 @@ from app.cli.options import (
     ModelOptions,
     Receipt,
     ServiceOptions,
+    drop_unset,
     option_name,
     parse_body,
     parse_params,
@@ -94,7 +95,7 @@ def estimate(
     from app.services.fit import estimate_body
 
     values = _with_model_name(model_name, values)
-    gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
+    gpus = drop_unset({name: values[name] for name in GpuOptions.model_fields})
     body = parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
     with context.reader() as reader:
         models = load_models(reader) if body.model is not None else {}
@@ -160,7 +161,7 @@ def fit(
         model_name, {field: values.pop(field) for field in (*ModelOptions.model_fields, *ServiceOptions.model_fields)}
     )
     if any(value is not None for value in model.values()):
-        _fit_model(model, _drop_unset(values), output, receipt)
+        _fit_model(model, drop_unset(values), output, receipt)
     else:
         _fit_requirements(values, output, receipt)
 
@@ -173,8 +174,8 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
     rows = []
     for item in items:  # without a model every figure of a cost is exact
         cost = flatten_converted(_cost_of_all(item, params.purchase))
-        figures = {name: part["value"] if name in _FIGURES else part for name, part in cost.items()}
-        rows.append(item | figures)
+        exact = {name: cost[name]["value"] for name in ("usd_per_job", "cost_per_job") if name in cost}
+        rows.append(item | cost | exact)
     rows, columns = with_notes(rows, in_currency(FIT_COLUMNS, params.currency, "cost"))
     print_rows(rows, columns, output, json_value=data, objects=items)
     print_no_price(data)
@@ -183,10 +184,6 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
     if not items:
         raise typer.Exit(EXIT_NOT_FOUND)
-
-
-_FIGURES = frozenset({"usd_per_job", "cost_per_job"})
-"""Fields of a cost that hold a figure and how exact it is."""
 
 
 def _cost_of_all(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
@@ -262,10 +259,6 @@ def _given(fields: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, An
     return {field: values[own] for own, field in fields.items() if values.get(own) is not None}
 
 
-def _drop_unset(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, [])}
-
-
 def _status_constraints(statuses: Any) -> dict[str, bool]:
     """Convert `--status` to constraints of a body, which always allows current sizes and never retired ones."""
     chosen = set(parse_params(SizeSelection, {"status": statuses}).status)
@@ -297,13 +290,8 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     parallelism, memory = item["parallelism"], item["per_gpu"]
     speed = item.get("speed", {})  # of some kinds of models none is known
     cost = _cost_of_all(item, purchase)
-    degrees = {
-        "TP": parallelism["tensor"],
-        "PP": parallelism["pipeline"],
-        "EP": parallelism["expert"],
-        "DPA": parallelism["data_attention"],
-        "DP": parallelism["data"],
-    }
+    names = {"TP": "tensor", "PP": "pipeline", "EP": "expert", "DPA": "data_attention", "DP": "data"}
+    degrees = {short: parallelism[name] for short, name in names.items()}
     row = {
         "size": item["size"],
         "nodes": item["nodes"],

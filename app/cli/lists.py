@@ -12,7 +12,7 @@ from app.catalog.queries.changes import ChangeSearch
 from app.catalog.queries.provenance import ConflictSearch, ModelSearch, RefusedPriceSearch
 from app.catalog.queries.retirements import RetirementSearch
 from app.cli import context
-from app.cli.options import Command, option_name, parse_body, parse_params, query_options
+from app.cli.options import Command, drop_unset, option_name, parse_body, parse_params, query_options
 from app.cli.output import (
     EXIT_BAD_DATA,
     Column,
@@ -138,7 +138,7 @@ def retirements(
     **values: Any,
 ) -> None:
     """List retirements to come, or find out which VMs of an inventory retire and what can take their place."""
-    given = {name: value for name, value in values.items() if value not in (None, [])}
+    given = drop_unset(values)
     if "keep" in given:
         given["keep"] = [name.strip() for names in given["keep"] for name in names.split(",") if name.strip()]
     own, other = (SuccessorNeedsIn, RetirementSearch) if inventory is not None else (RetirementSearch, SuccessorNeedsIn)

@@ -267,10 +267,15 @@ def _set_signature(command: Callable[..., Any], signature: inspect.Signature) ->
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
 
 
+def drop_unset(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that were given."""
+    return {name: value for name, value in values.items() if value not in (None, [])}
+
+
 def parse_params(model: type[Params], values: Mapping[str, Any]) -> Params:
     """Validate the options that were given as a model; raises BadQuery naming the option."""
     try:
-        return model(**{name: value for name, value in values.items() if value is not None and value != []})
+        return model(**drop_unset(values))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "question"
