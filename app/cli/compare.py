@@ -346,13 +346,12 @@ def _no_price(inquiry: "Inquiry", name: str, params: PriceHistorySearch, everywh
 # What is to be bought
 
 EXIT_MISSING, EXIT_UNKNOWN = 5, 6
-_PREFLIGHT_CODES = {"fits": EXIT_OK, "missing": EXIT_MISSING, "unknown": EXIT_UNKNOWN, "error": EXIT_USAGE}
 _QUOTA_COLUMNS = make_columns(verdict=0, region=0, title=0, needed=0, used=1, limit=0, missing=0, provider=3)
 _VERDICTS = {
-    "fits": "The plan fits.",
-    "missing": "The plan does not fit.",
-    "unknown": "Whether the plan fits is unknown.",
-    "error": "The plan names what the catalog does not have.",
+    "fits": (EXIT_OK, "The plan fits."),
+    "missing": (EXIT_MISSING, "The plan does not fit."),
+    "unknown": (EXIT_UNKNOWN, "Whether the plan fits is unknown."),
+    "error": (EXIT_USAGE, "The plan names what the catalog does not have."),
 }
 
 
@@ -404,11 +403,13 @@ def preflight(
         raise BadQuery(files.get(error.field, error.field), None, detail) from None
     rows = [{name: value for name, value in quota.items() if name != "sizes"} for quota in data["quotas"]]
     print_rows(rows, _QUOTA_COLUMNS, output, json_value=data, objects=data["quotas"])
+    code, text = _VERDICTS[data["verdict"]]
     if output.format is Format.table:
         _print_remarks(data)
+        print_text(text)
         if not usage:
             print_text("No --usage was given; --help names the commands that print it.")
-    raise typer.Exit(_PREFLIGHT_CODES.get(data["verdict"], EXIT_UNKNOWN))
+    raise typer.Exit(code)
 
 
 def _print_remarks(data: Record) -> None:
@@ -425,7 +426,6 @@ def _print_remarks(data: Record) -> None:
         for text in (quota["request"], quota["command"]):
             if text:
                 print_text(text, indent="    ")
-    print_text(_VERDICTS[data["verdict"]])
 
 
 _WAY_COLUMNS = {

@@ -49,7 +49,6 @@ class FileFormat(StrEnum):
     parquet = "parquet"
 
 
-_TEXT_FORMATS: dict[FileFormat, type[TextFormat]] = {FileFormat.csv: Csv, FileFormat.ndjson: Ndjson}
 FormatOption = Annotated[FileFormat, typer.Option("--format", help="The format of the file.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
@@ -99,13 +98,16 @@ def _write_export(name: str, export: Export, file_format: FileFormat, output: Pa
         existing = output if output.exists() else output.parent
         if not os.access(existing, os.W_OK):
             raise BadQuery("--output", output, f"no permission to write to {existing}")
-    count = (_write_parquet if file_format is FileFormat.parquet else _write_text)(export, file_format, output)
+    if file_format is FileFormat.parquet:
+        count = _write_parquet(export, output)
+    else:
+        count = _write_text(export, Csv if file_format is FileFormat.csv else Ndjson, output)
     if output is not None:
         print_note(f"{count} {name} written to {output}.")
 
 
-def _write_text(export: Export, file_format: FileFormat, output: Path | None) -> int:
-    text, count = _TEXT_FORMATS[file_format](export.columns), 0
+def _write_text(export: Export, text_format: type[TextFormat], output: Path | None) -> int:
+    text, count = text_format(export.columns), 0
     with _whole_file(output) as path, path.open("wb") if path else nullcontext(sys.stdout.buffer) as file:
         file.write(text.head)
         for rows in Stream(context.database(), export.query).blocks():
@@ -115,7 +117,7 @@ def _write_text(export: Export, file_format: FileFormat, output: Path | None) ->
     return count
 
 
-def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
+def _write_parquet(export: Export, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # pyarrow takes long to load, and only Parquet needs it
 
     with TemporaryDirectory() as folder, _whole_file(output) as path:

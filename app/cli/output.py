@@ -24,7 +24,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from app.catalog.fields import SHOWN_FIELDS, field_heading
-from app.catalog.price_notes import price_note
+from app.catalog.price_notes import flatten_adjustments, price_note
 from app.cli.options import with_options
 from app.errors import BadData, BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_cell
@@ -295,14 +295,12 @@ def print_csv(rows: Sequence[Record], columns: Iterable[str]) -> None:
 
 
 def _csv_cell(value: object) -> object:
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
         return escape_cell(LIST_SEPARATOR.join(map(str, value)))
     if isinstance(value, str):
         return escape_cell(value)
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
     return format_value(value) if isinstance(value, Decimal) else value
@@ -352,8 +350,6 @@ def with_list_prices(
     name = f"{prefix}adjustment"
     if not any(name in row for row in rows):
         return [dict(row) for row in rows], dict(columns)
-    from app.catalog.price_notes import flatten_adjustments  # loaded where there are rules: a search starts faster
-
     headings = {
         f"{prefix}{field}": replace(column, heading=f"{prefix.replace('_', ' ')}{column.heading}")
         for field, column in make_columns(list_usd_per_hour=1, adjustments=5).items()
