@@ -63,11 +63,14 @@ def _to_text(checked: Mapping[str, Any], *, has_usage: bool) -> str:
         return " ".join(islice(dict.fromkeys(wrong), MAX_ERRORS))
     if checked["verdict"] == "unknown" and not has_usage:
         return f"Whether the plan fits is unknown: usage was not given, {ARGUMENTS['usage'].description}."
-    words = {"fits": "The plan fits.", "missing": "The plan does not fit."}
-    short = [quota for quota in checked["quotas"] if quota["verdict"] == checked["verdict"] != "fits"]
-    first = f" {short[0]['title']} in {short[0]['region']}" if short else ""
-    missing = f" lacks {short[0]['missing']:,}" if short and short[0]["missing"] else " is unknown" if short else ""
-    return words.get(checked["verdict"], "Whether the plan fits is unknown.") + (f"{first}{missing}." if first else "")
+    if checked["verdict"] == "fits":
+        return "The plan fits."
+    text = "The plan does not fit." if checked["verdict"] == "missing" else "Whether the plan fits is unknown."
+    quota = next((quota for quota in checked["quotas"] if quota["verdict"] == checked["verdict"]), None)
+    if quota is None:
+        return text
+    missing = f"lacks {quota['missing']:,}" if quota["missing"] else "is unknown"
+    return f"{text} {quota['title']} in {quota['region']} {missing}."
 
 
 PREFLIGHT = tool.Tool(

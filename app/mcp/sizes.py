@@ -322,7 +322,6 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     unknown = sorted(
         {*fields} - {fact["field"] for fact in accepted} - {name for name in size if size[name] is not None}
     )
-    disputes = _to_disputes(facts)
     offers = {"os": "linux", **day, **currency, **tool.given(values, "os")}
     prices = _ask_prices(inquiry, name, offers, values.get("region"))
     content: dict[str, Any] = {
@@ -333,7 +332,7 @@ def explain_size(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
         "verified": size["verified"],
         "facts": [_to_fact(fact) for fact in shown],
         **({"unknown": unknown} if unknown else {}),
-        "disputes": disputes,
+        "disputes": _to_disputes(facts),
         **prices,
         **_rate_of(size),
     }

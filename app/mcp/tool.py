@@ -147,25 +147,24 @@ def to_bad_arguments(error: Exception, arguments: Mapping[str, Argument], given:
     """Return an error of a query or a body as one about the arguments that set its fields."""
     if isinstance(error, NotFound):
         field = "sizes" if error.kind == "size" and "size" not in arguments else error.kind
-        return BadArguments(
-            [ArgumentError(field=field, value=error.name, allowed=str(error), suggestions=error.suggestions)]
-        )
-    if isinstance(error, BadQuery | BadWorkload):
+        errors = [ArgumentError(field=field, value=error.name, allowed=str(error), suggestions=error.suggestions)]
+    elif isinstance(error, BadQuery | BadWorkload):
         allowed = error.allowed if isinstance(error, BadQuery) else error.detail
         name = _argument_of(error.field, arguments)
         value = _as_sent(given.get(name)) if error.value is None else as_written(str(error.value))
         for pattern, instead in _FOR_AGENTS.items():
             allowed = re.sub(pattern, instead, allowed)
-        return BadArguments([ArgumentError(field=name, value=value, allowed=allowed)])
-    if isinstance(error, ValidationError):
+        errors = [ArgumentError(field=name, value=value, allowed=allowed)]
+    elif isinstance(error, ValidationError):
         errors = []
         for fault in error.errors():
             path = ".".join(step for step in fault["loc"] if isinstance(step, str))
             name = as_given(_argument_of(path, arguments), given)
             value = _as_sent(given.get(name, fault.get("input")))
             errors.append(ArgumentError(field=name, value=value, allowed=explain(fault)))
-        return BadArguments(errors)
-    raise error
+    else:
+        raise error
+    return BadArguments(errors)
 
 
 _FOR_AGENTS = {
