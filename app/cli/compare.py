@@ -69,8 +69,6 @@ COST_COLUMNS = {
     "usd_per_year": Column(heading="USD/year", rank=3, format=format_cents),
     **make_columns(price_as_of=4, price_age_days=5, source_ids=6),
 }
-_OF_ANSWER = ("size", "region", "os", "purchase")
-"""Columns of CSV that have the same value in every row of a cost or of the ways to buy."""
 HISTORY_COLUMNS = make_columns({"sources": "lists"}, since=0, last_seen=0, usd_per_hour=0, sources=1)
 MIN_WORD_WIDTH = 13
 """A value with a word longer than its column is left out of `compare`, but never for a word up to this length."""
@@ -115,14 +113,14 @@ def compare(
 ) -> None:
     """Compare sizes side by side: every field, with its difference from one of them."""
     comparison = context.ask("GET /compare", parse_params(CompareSearch, {**values, "size": sizes}), receipt=receipt)
-    verified = next(field["values"] for field in comparison["fields"] if field["field"] == "verified")
+    fields = {field["field"]: field for field in comparison["fields"]}
     if output.columns:
-        fields = {field["field"]: field for field in comparison["fields"]}
         for name in output.columns:
             check_column(name, fields)
         comparison["fields"] = [fields[name] for name in output.columns]
     if output.format is Format.table:
-        _print_comparison(comparison, output, {cell["size"] for cell in verified if cell["value"] is False})
+        unverified = {cell["size"] for cell in fields["verified"]["values"] if cell["value"] is False}
+        _print_comparison(comparison, output, unverified)
     else:
         rows = []
         for field in comparison["fields"]:  # the value of each size, and its difference from the baseline in percent
@@ -223,10 +221,9 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         rows = [_dated_for_people(row) for row in rows]
     rows, columns = with_notes(rows, in_currency(COST_COLUMNS, params.currency))
     if output.format is Format.table:
-        where = f"in {answer['region']}" if answer["region"] else "(no price)"
         model = f"{answer['os'].capitalize()}, {answer['purchase'].replace('_', ' ')}"
         hours = format_value(answer["hours_per_month"])
-        print_text(f"{answer['size']} {where}{_asked_days(params)}: {model}, {hours} hours a month")
+        print_text(f"{_subject(answer, params)}: {model}, {hours} hours a month")
         print_line()
     print_rows(rows, columns, output, json_value=answer)
     print_no_price(answer)
@@ -244,16 +241,18 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")
 
 
-def _asked_days(params: CostSearch | BuySearch) -> str:
-    """Return `as_of` and `known_at` in words; empty if neither was given."""
+def _subject(answer: Mapping[str, Any], params: CostSearch | BuySearch) -> str:
+    """Return the size and region of an answer, with `as_of` and `known_at` where they were given."""
+    where = f"in {answer['region']}" if answer["region"] else "(no price)"
     in_force = f", in force on {params.as_of}" if params.as_of is not None else ""
-    return in_force + (f", as known on {params.known_at}" if params.known_at is not None else "")
+    known = f", as known on {params.known_at}" if params.known_at is not None else ""
+    return f"{answer['size']} {where}{in_force}{known}"
 
 
 def _cost_rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a row for one VM, one for each of its disks, and one for the total; all have the same fields."""
     vm = answer["vm"]
-    about = {name: answer[name] for name in _OF_ANSWER}
+    about = {name: answer[name] for name in ("size", "region", "os", "purchase")}  # for CSV, equal in every row
     figures = {"usd_per_hour": None, **vm, "source_ids": [vm["source_id"]] if vm["source_id"] else []}
     parts = [("vm", "1 VM", figures)]
     for index, disk in enumerate(answer["disks"]):
@@ -443,7 +442,6 @@ _OF_PRICE = (
     *("usd_per_hour", "price_per_hour", "price_as_of", "price_age_days", "approximate_date", "source_id"),
     *("unusual", "disputed"),
 )
-_OF_BUY = ("size", "region", "os", "months", "hours_per_month", "count")
 _CONVERTED = {
     "usd_per_hour": "price_per_hour",
     "licence_usd_per_hour": "licence_price_per_hour",
@@ -476,10 +474,8 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     if output.format is Format.table:
         windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
         system = "Linux" if answer["os"] == "linux" else windows
-        where = f"in {answer['region']}" if answer["region"] else "(no price)"
         of_months = f"{plural(answer['months'], 'month')} of {format_value(answer['hours_per_month'])} hours"
-        vms = plural(answer["count"], "VM")
-        print_text(f"{answer['size']} {where}{_asked_days(params)}: {vms}, {system}, {of_months}")
+        print_text(f"{_subject(answer, params)}: {plural(answer['count'], 'VM')}, {system}, {of_months}")
         print_line()
     noted, columns = with_notes(rows, columns)
     print_rows(noted, columns, output, json_value=answer, objects=answer["ways"])
@@ -497,7 +493,7 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
 
 def _way_rows(answer: Mapping[str, Any], per_hour: str) -> Iterator[dict[str, Any]]:
     """Yield each way to buy with its price; the second price of Windows, that of Linux, only shows the licence."""
-    about = {name: answer[name] for name in _OF_BUY}
+    about = {name: answer[name] for name in ("size", "region", "os", "months", "hours_per_month", "count")}
     for way in answer["ways"]:
         price, *parts = [flatten_converted(price) for price in way["prices"]] or [{}]
         amounts = [Decimal(str(part[per_hour])) for part in parts]
