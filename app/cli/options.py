@@ -156,8 +156,6 @@ def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
 size_names = _catalog_column("size", "name")
 model_ids = _catalog_column("model", "id")
 gpu_ids = _catalog_column("gpu", "id")
-region_codes = _catalog_column("region", "code")
-series_ids = _catalog_column("series", "id")
 
 CHOICES: Choices = {
     **dict.fromkeys(("dtype", "kv_dtype"), _late_values("app.fit.formulas.quantization", "BITS")),
@@ -166,15 +164,11 @@ CHOICES: Choices = {
 """Choices of fields whose type does not name them."""
 
 CATALOG_VALUES: Choices = {
-    "region": region_codes,
-    "available_in": region_codes,
+    **dict.fromkeys(("name", "baseline", "subject", "size"), size_names),
+    **dict.fromkeys(("region", "available_in"), _catalog_column("region", "code")),
     "gpu": gpu_ids,
-    "series": series_ids,
+    "series": _catalog_column("series", "id"),
     "model": model_ids,
-    "name": size_names,
-    "baseline": size_names,
-    "subject": size_names,
-    "size": size_names,
 }
 """Values of the catalog that complete a field."""
 

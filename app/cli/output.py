@@ -117,7 +117,6 @@ class Column:
 
 _HEADINGS = {
     "usd_per_month": "USD/month",
-    "usd_per_year": "USD/year",
     "usd_per_job": "USD/job",
     "on_demand_usd_per_hour": "USD/h",
     "spot_usd_per_hour": "spot USD/h",

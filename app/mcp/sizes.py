@@ -204,7 +204,6 @@ def compare_sizes(inquiry: Inquiry, values: dict[str, Any]) -> tool.Reply:
     params = tool.given(values, "baseline", "region", "os", "purchase", "as_of", "currency")
     comparison = inquiry.ask("GET /compare", CompareSearch.model_validate({"size": values["sizes"], **params}))
     lines = {line["field"]: line for line in comparison["fields"]}
-    # The most important fields come first.
     order = [
         *(name for name in _FIRST_FIELDS if name in lines),
         *(name for name in lines if name not in (*_FIRST_FIELDS, *_LAST_FIELDS)),
