@@ -121,11 +121,12 @@ def _write_parquet(export: Export, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # pyarrow takes long to load, and only Parquet needs it
 
     with TemporaryDirectory() as folder, _whole_file(output) as path:
-        file = path or Path(folder) / "export.parquet"
+        is_renamed = path is not None and path != output  # a pipe or a device would be replaced by a file
+        file = path if path is not None and is_renamed else Path(folder) / "export.parquet"
         count = write_parquet(file, export, Stream(context.database(), export.query).blocks())
-        if output is None:
-            with file.open("rb") as finished:
-                shutil.copyfileobj(finished, sys.stdout.buffer)
+        if not is_renamed:
+            with file.open("rb") as finished, path.open("wb") if path else nullcontext(sys.stdout.buffer) as target:
+                shutil.copyfileobj(finished, target)
     return count
 
 

@@ -61,3 +61,22 @@ def test_an_export_to_what_is_no_file_is_written_there(seeded_url: str, tmp_path
             command = [PROGRAM, "export", "gpus", "-o", place]
             subprocess.run(command, stdout=output, stderr=subprocess.DEVNULL, env=environment, check=True)
         assert (tmp_path / "out.csv").read_text().startswith("id,")
+
+
+@pytest.mark.takes_seconds
+@pytest.mark.one_database
+@pytest.mark.parametrize(("written_as", "start"), [("csv", b"id,"), ("parquet", b"PAR1")])
+def test_an_export_to_a_pipe_leaves_the_pipe_where_it_is(
+    seeded_url: str, tmp_path: Path, written_as: str, start: bytes
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [PROGRAM, "export", "gpus", "--format", written_as, "-o", str(pipe)]
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # what is written waits in the pipe
+    try:
+        subprocess.run(command, stderr=subprocess.DEVNULL, env=environment, check=True)
+        assert os.read(reading, 4).startswith(start)
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
