@@ -18,7 +18,9 @@ _ORDER = (
     *("disputed_fields", "vcpus", "cpu_model", "cpu_vendor", "arch", "coremark", "burstable", "cpu_baseline_percent"),
     *("cpu_credits_per_hour", "memory_gib", *SIZE_GROUPS["Processor and memory"], "gpu_vendor", *SIZE_GROUPS["GPU"]),
     *(*SIZE_GROUPS["Disks"], "max_nics", *SIZE_GROUPS["Network"], "confidential_computing", "flags", *SIZE_FLAGS),
-    *("preview", "withdrawn", "retirement_date", "source_url"),
+    *("preview", "withdrawn", "retirement_date"),
+    *(name for name in SHOWN_FIELDS if name not in {"status", "source_url"}),
+    "source_url",
 )
 SIZE_JSON_FIELDS = tuple(name for name in dict.fromkeys(_ORDER) if SHOWN_FIELDS[name].column or name == "gpu_fraction")
 """The fields of a size's JSON, in this order."""
