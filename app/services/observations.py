@@ -153,7 +153,7 @@ _NAME = Statement("select name from size where key = :key")
 _OBSERVATIONS = Statement(
     lambda sql: (
         f"""
-        select kind, value, region, zone, note, source, observed_at from observation
+        select kind, value, region, zone, note, source, observed_at, expires_at from observation
         where scope = :scope and size_key = :key and expires_at > {sql.time("now")}
         order by kind, region, zone, observed_at desc, source, position
         limit {MAX_SHOWN}"""
