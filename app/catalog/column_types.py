@@ -25,7 +25,7 @@ SQLModel.metadata.naming_convention = {
 }
 
 SQLModel.model_config["defer_build"] = True
-"""Rows are never validated, so what pydantic would validate them by is not built: a tenth of a second of each start."""
+"""Rows are never validated, so what pydantic would validate them by is not built: a tenth of a second of an ingest."""
 
 BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 """Text whose order does not depend on the language that a PostgreSQL database was created with."""

@@ -1,7 +1,7 @@
 """Statements on the catalog: SQL as text, whose days, flags, times and JSON become Python's by the names of columns."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
@@ -78,6 +78,6 @@ class Statement(statements.Statement):
 
 def cached_statement(
     max_size: int, *, kinds: Mapping[str, ColumnKind] = COLUMN_KINDS, short: bool = False
-) -> Callable[[Callable[Concatenate[Dialect, P], str]], Callable[P, Any]]:
+) -> Callable[[Callable[Concatenate[Dialect, P], str]], Callable[P, statements.Statement]]:
     """Have a function that writes a query return its statement, see `app.db.statements.cached_statement`."""
     return statements.cached_statement(max_size, kinds=kinds, short=short)

@@ -4,11 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
-from app.db.sqlite import SqliteDatabase, SqliteUrl
+from app.db.sqlite import POOL_SIZE, SqliteDatabase, SqliteUrl
 from app.db.statements import BoundStatement, DriverReader, Statement
-
-POOL_SIZE = 9
-"""How many connections are kept; there are fewer reading threads (`app.db.executors`), so none waits."""
 
 _BUSY_SECONDS, _SERVING_BUSY_SECONDS = 10, 1
 """How long a connection to SQLite waits for a lock. Readers need none while another process writes."""

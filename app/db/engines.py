@@ -21,11 +21,7 @@ from sqlmodel import Session, create_engine
 
 from app.db import functions
 from app.db.errors import UnsupportedUrl
-from app.db.sqlite import check_file
-
-POOL_SIZE = 9
-"""The size of a connection pool; there are fewer reading threads (`app.db.executors`), so none waits."""
-
+from app.db.sqlite import POOL_SIZE, check_file
 
 SERVING_TIMEOUTS = {
     "connect_timeout": 2,

@@ -18,6 +18,9 @@ from app.db import functions
 from app.db.errors import IS_NO_FILE, MISSING, DatabaseError
 from app.db.statements import DriverReader
 
+POOL_SIZE = 9
+"""How many connections a pool keeps, also one of PostgreSQL; there are fewer reading threads, so none waits."""
+
 _IN_MEMORY = {"", ":memory:"}
 
 

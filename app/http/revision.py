@@ -155,7 +155,7 @@ class RevisionWatcher:
             await asyncio.wait({reading}, timeout=max(0.0, self._began_at + PATIENCE_SECONDS - now))
         self._note_silence()
 
-    async def read(self, work: Callable[Concatenate[Any, P], T], *args: P.args, **more: P.kwargs) -> T:
+    async def read(self, work: Callable[Concatenate[DriverReader, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a reader in the watcher's thread, where no slow query is waited for."""
         return await self.while_reachable(self._threads.run(work, *args, **more))
 

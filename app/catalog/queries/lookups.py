@@ -19,6 +19,7 @@ from app.catalog.queries.params import FILTERED_FIELDS, WORD_FILTERS, PlaceParam
 from app.catalog.queries.price_scope import KEYS, key_parameters
 from app.catalog.statements import RAW, Statement, cached_statement
 from app.catalog.tables import select_all
+from app.db import statements
 from app.db.dialects import Dialect, parameters
 from app.db.statements import BoundStatement, Reader, Rows, fetch, to_dicts
 from app.errors import BadQuery, NotFound
@@ -88,7 +89,7 @@ def _no_size(reader: Reader, name: str, key: str, series: Mapping[str, str]) -> 
     return NotFound("size", name, suggestions=tuple(called[other] for other in near if other in called))
 
 
-def _with_names(statement: Callable[[int], Statement], names: Sequence[str]) -> BoundStatement:
+def _with_names(statement: Callable[[int], statements.Statement], names: Sequence[str]) -> BoundStatement:
     return BoundStatement(statement(len(names)), {f"name_{index}": name for index, name in enumerate(names)})
 
 
