@@ -199,14 +199,18 @@ class SizeSets:
 
     def set_of_keys(self, rows: Rows) -> int:
         """Return the set of the sizes whose keys are in the first column of some rows."""
-        return self.set_of([self.place_of(row[0]) for row in rows])
+        return self.set_of(self.places_of([row[0] for row in rows]))
 
     def place_of(self, key: str) -> int:
         """Return the place of a size; raises CatalogChanged for a key that only a newer revision can have."""
-        place = self.places.get(key)
-        if place is None:
-            raise CatalogChanged
-        return place
+        return self.places_of((key,))[0]
+
+    def places_of(self, keys: Iterable[str]) -> Sequence[int]:
+        """Return the places of some sizes, as `place_of` does."""
+        try:
+            return [*map(self.places.__getitem__, keys)]
+        except KeyError:
+            raise CatalogChanged from None
 
     def places_in(self, members: int) -> Iterator[int]:
         """Yield the places of a set, ascending."""
@@ -490,15 +494,24 @@ class SizeQuestion:
         return self.catalog.keep((SPOT_SAVING, self._scope), ask)
 
     def _ask_prices(self, purchase: str) -> SizePrices:
+        scope = self._scope
+        if len(scope.regions) > 1 and scope.as_of is None and purchase == scope.purchase:
+            return self._least_prices(scope.regions)
         statement = _prices_statement(self._key, purchase)
-        usd = array("d", [UNKNOWN]) * len(self.sets.keys)
-        places = []
-        for key, price in self.catalog.fetch(BoundStatement(statement, self._parameters)):
-            place = self.sets.place_of(key)
-            places.append(place)
+        rows = self.catalog.fetch(BoundStatement(statement, self._parameters))
+        places = self.sets.places_of([key for key, _ in rows])
+        usd = array("d", [UNKNOWN]) * len(self.sets)
+        for place, (_, price) in zip(places, rows, strict=True):
             if price is not None:
                 usd[place] = price
-        return SizePrices(self.sets.set_of(places) if self._scope.regions else self.sets.all, usd)
+        return SizePrices(self.sets.set_of(places) if scope.regions else self.sets.all, usd)
+
+    def _least_prices(self, regions: Sequence[str]) -> SizePrices:
+        """Take the least price of each size from those of single regions, which other searches ask for too."""
+        there = [SizeQuestion(self.catalog, self.search.model_copy(update={"region": (code,)})) for code in regions]
+        prices = [question.prices() for question in there]
+        usd = array("d", map(min, *(of.usd for of in prices)))
+        return SizePrices(reduce(or_, (of.offered for of in prices)), usd)
 
     def _ask_region_prices(self) -> Mapping[str, RegionOffers]:
         return {region: self._region_offers(rows) for region, rows in self._rows_by_region() if rows}
@@ -524,7 +537,7 @@ class SizeQuestion:
 
     def _region_offers(self, rows: Rows) -> RegionOffers:
         keys, usd = zip(*rows, strict=True)
-        places = [*map(self.sets.place_of, keys)]
+        places = self.sets.places_of(keys)
         is_priced = [price is not None and price != UNKNOWN for price in usd]
         priced, prices = array("I", compress(places, is_priced)), array("d", compress(usd, is_priced))
         return RegionOffers(self.sets.set_of(places), priced, prices)
