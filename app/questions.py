@@ -297,9 +297,10 @@ def compare_sizes(catalog: Catalog, search: CompareSearch) -> BaseModel:
 @computing
 def fit_resources(catalog: Catalog, search: FitSearch) -> BaseModel:
     """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
-    from app.services.resource_fit import plan_resource_fit, to_fit_out
+    from app.schemas.fit_response import FitOut
+    from app.services.resource_fit import plan_resource_fit
 
-    return to_fit_out(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
+    return FitOut.model_validate(plan_resource_fit(catalog, search, rejected="rejected" in search.include))
 
 
 @question("POST /fit", "fit_response.FitAnswerOut", summary="Find sizes for a model", has_receipt=True)

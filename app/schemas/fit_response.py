@@ -292,6 +292,7 @@ class PlacedOut(Out):
     unused_gpu_memory_gib: float | None = Field(
         description="GPU memory that is paid for beyond what the resources require; null for a model."
     )
+    unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
     pareto_optimal: bool | None = Field(description="No other option is better in cost and time at once.")
     warnings: list[str] = Field(description="TP_OVER_PCIE, TIGHT, NO_PRICE, PREVIEW, … Extensible.")
     explanation: str = Field(description="Why it fits, in a sentence.")

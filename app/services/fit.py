@@ -64,7 +64,6 @@ from app.fit.results import Estimate
 from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Vm
 from app.schemas.fit_request import EstimateIn, FitIn, HardwareIn, InferenceIn, ModelIn, ResourcesIn, TrainingIn
 from app.schemas.fit_response import (
-    CostsOut,
     EstimateOut,
     FitAnswerOut,
     FixOut,
@@ -77,9 +76,9 @@ from app.services.ranked import paginate, to_gpus, to_vm
 from app.services.resource_fit import (
     nearest_of_each,
     plan_resource_fit,
+    shown_of,
     to_cost_out,
     to_miss,
-    to_resource_answer_out,
 )
 
 
@@ -385,7 +384,7 @@ def plan_fit(
     try:
         if body.resources is None:
             return _place_model(catalog, body, most_of_reason, among)
-        answer = plan_resource_fit(
+        return plan_resource_fit(
             catalog,
             _fit_search(body, body.resources),
             purchases=body.pricing.purchases,
@@ -397,7 +396,6 @@ def plan_fit(
         raise
     except (BadQuery, BadWorkload, InvalidWorkload) as error:
         raise to_body_error(error) from None
-    return to_resource_answer_out(answer, most_of_reason)
 
 
 def _request_key(body: FitIn, today: date) -> str:
@@ -610,10 +608,7 @@ def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
     memory, max_concurrency = per_gpu_memory(option)
     costs = {name: to_cost_out(cost_figures(option, name), rate) for name in option.costs}
     return PlacedOut(
-        size=option.vm.name,
-        provider=option.vm.provider,
-        region=option.vm.region,
-        status=option.vm.status,
+        **shown_of(option, costs),
         nodes=attempt.nodes,
         parallelism=ParallelismOut(
             tensor=attempt.parallelism.tensor,
@@ -629,11 +624,8 @@ def _option(option: PlacementOption, rate: CurrencyRate | None) -> PlacedOut:
         max_concurrency=max_concurrency,
         speed=speed_figures(option),
         serving=service_figures(option),
-        cost=CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),
-        headroom=option.headrooms,
-        limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=None,
+        unused_gpu_memory_percent=None,
         pareto_optimal=option.pareto_optimal,
-        warnings=list(option.warnings),
         explanation=explain(option),
     )

@@ -6,7 +6,7 @@ are the places of sizes: only those that are shown are read, and evaluated with 
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from math import isfinite
@@ -17,7 +17,7 @@ from app.catalog.queries.candidates import SELECTION_FILTERS, candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.size_sets import IS_SET, UNKNOWN, SizeQuestion
-from app.catalog.queries.sizes import NoPrice, explain_no_price, normalize
+from app.catalog.queries.sizes import explain_no_price, normalize
 from app.catalog.queries.snapshot import Catalog
 from app.db.functions import NANO
 from app.db.statements import to_dicts
@@ -49,12 +49,10 @@ from app.schemas.fit_response import (
     ConvertedCostOut,
     CostsOut,
     FitAnswerOut,
-    FitOut,
     FixOut,
     InterruptionsOut,
     MissOut,
     OptionCostOut,
-    OptionOut,
     PlacedOut,
 )
 from app.schemas.sizes import ComputedPriceOut
@@ -62,33 +60,13 @@ from app.services.ranked import paginate, to_gpus, to_vm
 
 if TYPE_CHECKING:
     from app.fit.formulas.training_speed import Interruptions
+    from app.fit.placement.option import PlacementOption
 
 T = TypeVar("T")
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
 """Requirements that a VM meets or not, whatever the number of nodes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceFit:
-    """The needs as evaluated, one page of the options that fit, and the sizes that do not, the nearest miss first.
-
-    `total` and `rejected_total` count all sizes, `summary` the rejected ones by the code of their largest shortfall;
-    `rejections` are all of them where they were asked for. `exchange_rate` is that of an answer that has its costs in
-    another currency, too; `no_price` is there where no option has a price.
-    """
-
-    needs: ResourceNeeds
-    total: int
-    rejected_total: int
-    summary: Mapping[str, int]
-    nearest_misses: Sequence[Rejection]
-    rejections: Sequence[Rejection]
-    page: Sequence[Option]
-    next_cursor: str | None
-    exchange_rate: CurrencyRate | None
-    no_price: NoPrice | None = None
 
 
 def plan_resource_fit(
@@ -99,8 +77,8 @@ def plan_resource_fit(
     verified_only: bool = False,
     rejected: bool = False,
     most_of_reason: int | None = None,
-) -> ResourceFit:
-    """Evaluate and rank the selected sizes.
+) -> FitAnswerOut:
+    """Evaluate and rank the selected sizes; there are no assumptions and no fixes for resources.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
     result has the rejected sizes: at most MAX_REJECTED, and at most `most_of_reason` of each reason. Raises
@@ -133,15 +111,19 @@ def plan_resource_fit(
     rejections = [verdict for verdict in verdicts if isinstance(verdict, Rejection)]
     costs = [option.costs[search.purchase] for option in options if search.purchase in option.costs]
     has_price = bool(search.cursor) or any(cost.usd_per_hour is not None for cost in costs)
-    return ResourceFit(
-        needs=needs,
-        total=len(ranked),
-        rejected_total=len(missed),
-        summary=dict(sorted(Counter(codes).items())),
-        nearest_misses=rejections[:NEAREST_MISSES],
-        rejections=rejections if rejected else (),
-        page=options,
+    listed = nearest_of_each(rejections, [miss.failures[0].code for miss in rejections], most_of_reason)
+    return FitAnswerOut(
+        fits=bool(ranked),
+        items=[to_placed(option, needs, rate) for option in options],
         next_cursor=next_cursor,
+        total=len(ranked),
+        rejected=list(map(to_miss, listed)) if rejected else [],
+        rejected_total=len(missed),
+        rejection_summary=dict(sorted(Counter(codes).items())),
+        nearest_misses=list(map(to_miss, rejections[:NEAREST_MISSES])),
+        assumptions=[],
+        weights_type=None,
+        workload=None,
         exchange_rate=rate,
         no_price=None if has_price else explain_no_price(catalog, search),
     )
@@ -275,62 +257,34 @@ def _to_deciding_vm(values: Mapping[str, Any], needs: ResourceNeeds) -> Vm:
     )
 
 
-def to_fit_out(answer: ResourceFit) -> FitOut:
-    """Convert a page of options, with the nearest misses and, where they were asked for, the rejected sizes."""
-    return FitOut(
-        **_page_of(answer),
-        items=[
-            OptionOut(
-                **_shown(option, answer),
-                unused_gpu_memory_percent=unused_gpu_memory_percent(option.vm, option.nodes, answer.needs),
-            )
-            for option in answer.page
-        ],
-        rejected=answer.rejections,
-        nearest_misses=answer.nearest_misses,
-    )
-
-
-def to_resource_answer_out(answer: ResourceFit, most_of_reason: int | None) -> FitAnswerOut:
-    """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
-    codes = [rejection.failures[0].code for rejection in answer.rejections]
-    of_models = dict.fromkeys(("parallelism", "per_gpu", "max_concurrency", "speed", "pareto_optimal"))
-    return FitAnswerOut(
-        **_page_of(answer),
-        fits=bool(answer.total),
-        items=[PlacedOut(**_shown(option, answer), **of_models) for option in answer.page],
-        rejected=list(map(to_miss, nearest_of_each(answer.rejections, codes, most_of_reason))),
-        nearest_misses=list(map(to_miss, answer.nearest_misses)),
-        assumptions=[],
-        weights_type=None,
-        workload=None,
-    )
-
-
-def _page_of(answer: ResourceFit) -> dict[str, Any]:
-    names = ("next_cursor", "total", "rejected_total", "exchange_rate", "no_price")
-    return {name: getattr(answer, name) for name in names} | {"rejection_summary": dict(answer.summary)}
-
-
-def _shown(option: Option, answer: ResourceFit) -> dict[str, Any]:
-    """Return what answers say of an option; the cost of a job is exact, since its hours are given."""
-    costs = {}
+def to_placed(option: Option, needs: ResourceNeeds, rate: CurrencyRate | None) -> PlacedOut:
+    """Convert an option; the cost of a job is exact, since its hours are given."""
+    costs: dict[str, OptionCostOut] = {}
     for name, cost in option.costs.items():
         of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
-        figures = OptionCost(cost=cost, per_job=of_job, per_million_tokens=None)
-        costs[name] = to_cost_out(figures, answer.exchange_rate)
+        costs[name] = to_cost_out(OptionCost(cost=cost, per_job=of_job, per_million_tokens=None), rate)
+    return PlacedOut(
+        **shown_of(option, costs),
+        **dict.fromkeys(("parallelism", "per_gpu", "max_concurrency", "speed", "pareto_optimal")),
+        nodes=option.nodes,
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option.vm, option.nodes, needs),
+        unused_gpu_memory_percent=unused_gpu_memory_percent(option.vm, option.nodes, needs),
+        explanation=explain_option(option, needs),
+    )
+
+
+def shown_of(option: "Option | PlacementOption", costs: dict[str, OptionCostOut]) -> dict[str, Any]:
+    """Return what answers say of an option of resources as of a model."""
+    vm = option.vm
     return {
-        "size": option.vm.name,
-        "provider": option.vm.provider,
-        "region": option.vm.region,
-        "status": option.vm.status,
-        "nodes": option.nodes,
+        "size": vm.name,
+        "provider": vm.provider,
+        "region": vm.region,
+        "status": vm.status,
         "cost": CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs),
         "headroom": option.headrooms,
         "limiting_resource": option.limiting.resource if option.limiting else None,
-        "unused_gpu_memory_gib": unused_gpu_memory_gib(option.vm, option.nodes, answer.needs),
-        "warnings": option.warnings,
-        "explanation": explain_option(option, answer.needs),
+        "warnings": list(option.warnings),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from app.catalog.queries.params import SizeRequirements
 from app.fit.formulas.quantities import Figure
 from app.fit.results import FamilyAccuracy, PerGpuMemory, read_accuracy
-from app.fit.verdict import MAX_REJECTED
+from app.fit.verdict import MAX_REJECTED, QUANTITIES
 from app.schemas.fit_response import FailureOut, FitAnswerOut, MissOut, OptionCostOut, ParallelismOut
 from app.validation import plural
 from app.web.fit_view import FitView, param_of
@@ -51,12 +51,7 @@ REASONS: Mapping[str, str] = {
 }
 """What a code of `rejection_summary` says."""
 
-_AMOUNTS = frozenset(
-    {
-        *("GPU_MEMORY_TOTAL", "GPU_MEMORY_PER_GPU", "GPU_COUNT", "VCPU", "RAM", "LOCAL_DISK", "NETWORK"),
-        "INFINIBAND",
-    }
-)
+_AMOUNTS = frozenset(quantity.code for quantity in QUANTITIES)
 """Codes of raw needs that also sizes have of which no source states the amount."""
 _AMOUNTS_OF_HOSTS = frozenset({"RAM", "LOCAL_DISK"})
 """The same for a model; what GPUs have is known of a size on which it was tried."""
@@ -107,14 +102,8 @@ LIMITS: Mapping[str, str] = {
 """What limits the requests that a replica has open at a time."""
 
 RESOURCES: Mapping[str, str] = {
-    "gpu_memory": "GPU memory",
-    "gpu_memory_per_gpu": "Memory of one GPU",
-    "gpus": "GPUs",
-    "vcpus": "vCPUs",
-    "memory": "Memory",
-    "local_disk": "Local disks",
-    "network_gbps": "Network",
-    "infiniband_gbps": "InfiniBand",
+    quantity.resource: quantity.label.capitalize() if quantity.label.islower() else quantity.label
+    for quantity in QUANTITIES
 }
 """What a resource is called."""
 
@@ -380,12 +369,6 @@ _CHANGES: Mapping[str, str] = {
     "budget_usd_per_job": "a budget of {value} USD for the job",
 }
 _AMOUNT_TITLES: Mapping[str, str] = {
-    "min_gpu_mem": "GiB of GPU memory",
-    "min_gpu_mem_per_gpu": "GiB on one GPU",
-    "min_gpus": "GPUs",
-    "min_vcpus": "vCPUs",
-    "min_memory": "GiB of memory",
-    "min_local_disk": "GiB of local disk",
-    "min_network_gbps": "Gbps of network",
-    "min_infiniband_gbps": "Gbps of InfiniBand",
+    quantity.name: quantity.label if quantity.unit == "count" else f"{quantity.unit} of {quantity.label}"
+    for quantity in QUANTITIES
 }

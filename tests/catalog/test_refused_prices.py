@@ -358,7 +358,7 @@ def warnings_of(engine: Engine, region: str) -> tuple[set[str], set[str]]:
     """Return the warnings about the price of the size in a region: of a fit, and of its cost."""
     price_warnings = {"UNUSUAL_PRICE", "DISPUTED_PRICE"}
     with read_session(engine) as session:
-        option = plan_resource_fit(load_catalog(session, TODAY), FitSearch(min_vcpus=4, region=(region,))).page[0]
+        option = plan_resource_fit(load_catalog(session, TODAY), FitSearch(min_vcpus=4, region=(region,))).items[0]
         search = CostSearch(region=(region,))
         cost = compute_costs(load_catalog(session, TODAY), NAME, search)
     return price_warnings.intersection(option.warnings), price_warnings.intersection(cost.warnings)

@@ -17,7 +17,7 @@ from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_catalog,
 from app.db.dialects import Dialect, all_of
 from app.db.statements import fetch, to_dicts
 from app.fit.verdict import Option, Rejection, ResourceNeeds, evaluate_vm, miss_distance, unused_gpu_memory_gib
-from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_fit_out, to_needs
+from app.services.resource_fit import TRAITS, _to_vm, plan_resource_fit, to_miss, to_needs, to_placed
 from tests.conftest import TODAY
 from tests.databases import first_on_each_kind, one_in
 from tests.sql import select_rows
@@ -96,14 +96,17 @@ def test_sizes_are_ranked_as_if_each_were_evaluated_by_itself(seeded_engine: Eng
     with Session(seeded_engine) as session:
         known = load_snapshot(session)
         options, rejections = one_by_one(session, search, known)
+        needs = to_needs(normalize(search, known), TODAY)
         for page in range(2):
             found = plan_resource_fit(Catalog(session, known, TODAY), search, rejected=True)
-            assert list(found.page) == options[page * search.limit :][: search.limit]
+            shown = options[page * search.limit :][: search.limit]
+            assert found.items == [to_placed(option, needs, None) for option in shown]
             assert (found.total, found.rejected_total) == (len(options), len(rejections))
-            assert list(found.rejections) == rejections
-            assert list(found.nearest_misses) == rejections[:3]
+            misses = [to_miss(rejection) for rejection in rejections]
+            assert found.rejected == misses
+            assert found.nearest_misses == misses[:3]
             codes = [one.failures[0].code for one in rejections]
-            assert found.summary == {code: codes.count(code) for code in sorted(set(codes))}
+            assert found.rejection_summary == {code: codes.count(code) for code in sorted(set(codes))}
             if found.next_cursor is None:
                 return
             search = search.model_copy(update={"cursor": found.next_cursor})
@@ -120,10 +123,11 @@ def test_so_many_misses_of_each_reason_are_shown(seeded_engine: Engine, most: in
     shown = [
         one
         for number, one in enumerate(rejections)
-        if number < 3 or [other.failures[0].code for other in rejections[:number]].count(one.failures[0].code) < most
+        if [other.failures[0].code for other in rejections[:number]].count(one.failures[0].code) < most
     ]
-    assert list(found.rejections) == shown
-    assert len(found.summary) > 2
+    assert found.rejected == [to_miss(rejection) for rejection in shown]
+    assert found.nearest_misses == [to_miss(rejection) for rejection in rejections[:3]]
+    assert len(found.rejection_summary) > 2
 
 
 @pytest.mark.first_database
@@ -133,4 +137,4 @@ def test_only_sizes_with_a_part_of_a_gpu_are_told_so(seeded_engine: Engine, need
     with Session(seeded_engine) as session:
         answer = plan_resource_fit(load_catalog(session, TODAY), search)
         parts = session.exec(select(func.count()).where(col(Size.gpu_count) > 0, col(Size.gpu_count) < 1)).one()
-    assert 0 < to_fit_out(answer).rejection_summary["FRACTIONAL_GPU"] <= parts
+    assert 0 < answer.rejection_summary["FRACTIONAL_GPU"] <= parts
