@@ -510,3 +510,25 @@ def test_the_page_of_ways_to_buy_says_at_the_field_that_a_region_is_of_another_c
     answer = clouds.get("/ui/sizes/d8s_v5/buy?region=us-east-1", headers={"accept": "text/html"})
     assert answer.status_code == 422
     assert "is a region of AWS, and Standard_D8s_v5 is a size of Azure" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("size", "model", "tensor", "joined"),
+    [
+        ("n3-A100x8", "llama-3.1-70b", 2, False),  # the cloud sells the bridge with another size
+        ("n3-A100x8-NVLink", "llama-3.1-70b", 2, True),
+        ("n3-H100x8-NVLink", "llama-3.1-70b", 2, True),
+        ("n1-standard-32-nvidia-tesla-v100-x8", "llama-3.1-8b", 4, True),
+        ("gpu_2x_h100_sxm5", "llama-3.1-70b", 2, True),
+    ],
+)
+def test_what_is_stated_of_a_size_decides_whether_its_gpus_share_nvlink(
+    clouds: httpx.Client, size: str, model: str, tensor: int, joined: bool
+) -> None:
+    placed = {"context_tokens": 2048, "concurrency": 1, "tensor_parallel": tensor, "dtype": "fp16"}
+    body = {"model": model, "inference": placed, "constraints": {"name": [size]}}
+    (option,) = clouds.post("/fit", json=body).json()["items"]
+    assert ("TP_OVER_PCIE" in option["warnings"]) is not joined
+    strict = clouds.post("/fit", json=body | {"constraints": {"name": [size], "tp_in_nvlink": True}}).json()
+    assert strict["fits"] is joined
+    assert set(strict["rejection_summary"]) == (set() if joined else {"NVLINK_DOMAIN"})

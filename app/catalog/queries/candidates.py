@@ -173,11 +173,22 @@ _IS_OF_SERIES = f"""(size.gpu_id is null or size.gpu_count_numerator is null) an
 It holds for a size whose vCPUs are as many as theirs, or unknown.
 """
 
+_DOMAIN_GPUS = """case when size.nvlink is false then 1
+    when size.nvlink is true then coalesce(
+        nullif(series.scale_up_domain_gpus, 1), nullif(gpu.scale_up_domain_gpus, 1),
+        case when gpu.interconnect like 'PCIe%' then 2 end, size.gpu_count_numerator / size.gpu_count_denominator, 1)
+    when gpu.interconnect like '%bridge%' then coalesce(series.scale_up_domain_gpus, 1)
+    else coalesce(series.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1) end"""
+"""How many GPUs share NVLink: what is stated of the size goes first, then its series, then its GPU.
+
+A bridge joins two cards, and a VM has it only if a source says so: clouds sell the same cards without.
+"""
+
 _HARDWARE = [
     # Fits ask whether VMs can work together: EFA and RoCE count like InfiniBand.
     "case when size.fabric is not null then size.fabric <> 'none' else size.infiniband end as infiniband",
     f"size.fabric, {columns_of('gpu', GPU_FACTS)}, gpu.id as gpu_id, gpu.memory_gib as marketed_memory_gib",
-    "coalesce(series.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1) as domain_gpus, series.rack_vms",
+    f"{_DOMAIN_GPUS} as domain_gpus, series.rack_vms",
     *(f"case when {_IS_OF_SERIES} then series_gpus.least_{part} end as series_{part}" for part in _COUNTED),
     "size.gpu_id is not null or gpu.id is null as described",
 ]
