@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
+from statistics import median
 
 CLOUDS = Path(__file__).parent / "clouds"
 Row = Mapping[str, str]
@@ -160,6 +161,8 @@ AWS_MARKETED_GIB = {("B200", "183359"): "180", ("B300", "275040"): "288"}
 """Memory of the GPUs of which the API has the MiB that the operating system sees, as their maker sells them."""
 FACTOR_SIZES = 2
 """How many sizes of a family must have the same ratio to us-east-1, where the prices are those of March 2025."""
+DEDICATED = Decimal("0.88"), Decimal("0.97")
+"""What a shared price is of that of dedicated tenancy, at least and at most, where small amounts are rounded."""
 DIGITS = 5
 """Significant digits of a computed price: as many as a ratio has."""
 
@@ -299,18 +302,15 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> set[str]:
         (row["instance_type"], row["region"]): Decimal(row["usd_per_hour"])
         for row in read_table(data / "aws-prices-2025-03" / "ondemand_linux_skypilot_sample.csv")
     }
-    march: dict[tuple[str, str], Decimal] = {}
-    for row in read_table(data / "aws-prices-2025-03" / "ondemand_linux.csv.gz"):
-        if row["status"].startswith("consistent") and row["region"] in regions:
-            march[row["instance_type"], row["region"]] = Decimal(row["usd_per_hour"])
-        else:
-            left_out[f"AWS prices of March 2025: {row['status']}"] += 1
-    factors: dict[tuple[str, str], Decimal] = {}
+    in_us_east_1 = {size: usd for (size, region), usd in {**july, **metal}.items() if region == "us-east-1"}
+    march, factors = aws_march(data, in_us_east_1)
+    march = {(size, region): usd for (size, region), usd in march.items() if region in regions}
     for row in read_table(data / "aws-prices-2025-03" / "region_factor_by_family.csv"):
-        if row["source"] == "skypilot" or int(row["sizes_that_agree"]) >= FACTOR_SIZES:
-            key = row["family"], row["region"]
-            if row["source"] == "skypilot" or key not in factors:
-                factors[key] = Decimal(row["factor_to_us_east_1"])
+        key = row["family"], row["region"]
+        if row["source"] == "skypilot":
+            factors[key] = Decimal(row["factor_to_us_east_1"])
+        elif int(row["sizes_that_agree"]) >= FACTOR_SIZES:
+            factors.setdefault(key, Decimal(row["factor_to_us_east_1"]))
     listed = {**march, **sample, **july}
     computed: dict[tuple[str, str], str] = {}
     products: dict[str, list[str]] = defaultdict(list)
@@ -318,7 +318,7 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> set[str]:
         size, region = row["instance_type"], row["region"]
         factor = factors.get((size.partition(".")[0], region))
         base = july.get((size, "us-east-1"))
-        if (size, region) in listed or factor is None or base is None:
+        if (size, region) in listed or not factor or base is None:
             continue
         if types[size]["bare_metal"] == "True":
             left_out["AWS bare metal without a listed price"] += 1
@@ -349,6 +349,42 @@ def aws_prices(data: Path, types: Mapping[str, Row]) -> set[str]:
         ],
     )
     return {size for size, _ in (*listed, *computed)}
+
+
+def aws_march(
+    data: Path, in_us_east_1: Mapping[str, Decimal]
+) -> tuple[dict[tuple[str, str], Decimal], dict[tuple[str, str], Decimal]]:
+    """Return the shared prices of March 2025 by size and region, and the ratios of families that the list has wrong.
+
+    Of each size the list has a shared or a dedicated price, and its `status` takes the ratio that most sizes of a
+    family and region have for the shared one. Where another size is cheaper by as much as dedicated tenancy costs, most
+    are dedicated: the cheaper ones count, and the ratio is theirs, zero (unknown) unless FACTOR_SIZES of them agree.
+    """
+    families: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in read_table(data / "aws-prices-2025-03" / "ondemand_linux.csv.gz"):
+        families[row["instance_type"].partition(".")[0], row["region"]].append(row)
+    prices: dict[tuple[str, str], Decimal] = {}
+    factors: dict[tuple[str, str], Decimal] = {}
+    for key, rows in families.items():
+        consistent = {row["instance_type"] for row in rows if row["status"].startswith("consistent")}
+        ratios = {
+            row["instance_type"]: Decimal(row["usd_per_hour"]) / in_us_east_1[row["instance_type"]]
+            for row in rows
+            if row["instance_type"] in in_us_east_1
+        }
+        most = median([ratios[size] for size in consistent & ratios.keys()] or [Decimal(1)])
+        shared = {size for size, ratio in ratios.items() if consistent and DEDICATED[0] < ratio / most < DEDICATED[1]}
+        if shared:
+            ratio, sizes = Counter(round(ratios[size], DIGITS) for size in shared).most_common(1)[0]
+            factors[key] = ratio if sizes >= FACTOR_SIZES else Decimal(0)
+        for row in rows:
+            size, status = row["instance_type"], row["status"]
+            if size in (shared or consistent):
+                prices[size, row["region"]] = Decimal(row["usd_per_hour"])
+            else:
+                status = "dedicated-tenancy" if size in consistent else status
+                left_out[f"AWS prices of March 2025: {status}"] += 1
+    return prices, factors
 
 
 def _undated(size: str, region: str, usd: str, day: str, source: str) -> dict[str, str]:

@@ -55,6 +55,11 @@ def test_a_price_of_dedicated_tenancy_is_not_taken_for_that_of_bare_metal(catalo
     assert source == "aws-prices-bare-metal-2026-07-20"
     # The list of March 2025 has this price, of dedicated tenancy.
     assert usd(catalog, "a1.2xlarge", "ap-south-1") != Decimal("0.217")
+    # Most of a family may be of dedicated tenancy there: its cheaper sizes have the ratio.
+    assert usd(catalog, "c6i.32xlarge", "eu-west-3") == Decimal("6.464")
+    assert usd(catalog, "c6i.large", "eu-west-3") == Decimal("0.101")
+    assert usd(catalog, "c4.large", "eu-west-1") == Decimal("0.113")
+    assert usd(catalog, "m5zn.12xlarge", "us-east-2") is None
 
 
 def test_zero_is_never_a_price(catalog: Engine) -> None:
