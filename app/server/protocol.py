@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
@@ -102,6 +103,7 @@ NOTHING, HEAD, BODY = range(3)
 """What a connection is in the middle of receiving."""
 
 HTTP_VERSIONS = {"1.0", "1.1"}
+FRAMING = {b"content-length", b"transfer-encoding"}
 
 FIRST_BYTE = b"H"
 """What every response begins with. Sent ahead to a client that has ended its side, it tells whether that is there:
@@ -220,6 +222,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.running: RequestResponseCycle | None = None  # of a pipeline the first without its response
         self.is_last = False  # the next response that begins says that it is the last, and ends the connection
         self.has_begun = False  # FIRST_BYTE was sent before the connection was accepted
+        self.is_resuming = False  # a parser is fed what it has to know of a head that another one has parsed
         self.is_half_closed = False  # the client sends no more, and waits for its responses
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -277,6 +280,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
         RFC 9112, sections 2.3, 3.2 and 6.1.
         """
+        if self.is_resuming:
+            return
         version, hosts, codings = self.parser.get_http_version(), 0, []
         for name, value in self.headers:
             if name == b"host":
@@ -300,7 +305,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse what arrived, note which part of a request is awaited, and begin with a request that is complete."""
         self.idle.pop(self, None)
         self.defers = self.find_stored is not None and not self.flow.write_paused
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         self.defers = False
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None and self.is_last and not cycle.response_started:
@@ -313,6 +319,44 @@ class BoundedProtocol(HttpToolsProtocol):
             (begun, app), self.deferred = self.deferred, None
             if not self._send_stored(begun):
                 super()._start_asgi_task(begun, app)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse what arrived; an offer to change to another protocol is declined, as RFC 9110, section 7.8, allows.
+
+        The parser stops after the head of a request with such an offer and takes its body for the other protocol, so
+        another one goes on, of which the head says no more than where the body ends.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self.parser = httptools.HttpRequestParser(self)
+            framing = [b"%s: %s\r\n" % header for header in self.headers if header[0] in FRAMING]
+            self.is_resuming = True
+            self.parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
+            self.is_resuming = False
+            self._parse(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        """Begin with a request."""
+        if not self.is_resuming:
+            super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take the target of a request."""
+        if not self.is_resuming:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header of a request."""
+        if not self.is_resuming:
+            super().on_header(name, value)
+
+    def on_message_complete(self) -> None:
+        """End a request, whose body another parser reads if this one stopped after the head."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         """Run the application; for a request that is being received, only when all that arrived is parsed.
