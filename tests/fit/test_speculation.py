@@ -16,9 +16,10 @@ from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import KvCache, with_further_layers
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
+from app.fit.placement.option import explain
 from app.fit.results import InferenceFigures
 from tests.fit.formulas.test_hf_config import DEEPSEEK
-from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service
+from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_request, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3, H200, LOAD
 
 LOAD_70B = LOAD | {"dtype": "bf16", "tensor_parallel": 8}
@@ -142,6 +143,32 @@ def test_a_model_with_multi_token_prediction_drafts_by_it_unless_another_draft_i
     assert own.mid - looked_up.mid == pytest.approx(2 * (count.largest_layer + 2 * 7168**2 + rows))
     assert looked_up.mid == 2 * count.total
     assert ("inference.speculative.mtp_layers", 1) in {(one.field, one.value) for one in assumptions.recorded}
+
+
+def test_a_draft_that_nothing_gives_is_assumed_to_have_no_weights() -> None:
+    field = "inference.speculative.draft_weight_gib"
+    for stated, assumed in (({}, {field: 0.0}), ({"draft_weight_gib": 0.0}, {}), ({"draft_params": 10**9}, {})):
+        assumptions = Assumptions()
+        use = Speculation(accepted_tokens_per_step=2.5, draft_tokens=4, **stated)
+        serving_setup(LLAMA_70B, InferenceWorkload(**LOAD_70B, speculative=use), H200, assumptions)
+        assert {note.field: note.value for note in assumptions.recorded if "draft" in note.field} == assumed
+
+
+@pytest.mark.parametrize(
+    ("layers", "draft", "said"),
+    [
+        (None, {}, "assuming a draft without weights"),
+        (1, {}, "assuming multi-token prediction as the draft"),
+        (1, {"draft_weight_gib": 0.0}, ""),
+    ],
+)
+def test_the_explanation_of_an_option_names_the_draft_that_is_assumed(
+    layers: int | None, draft: dict[str, Any], said: str
+) -> None:
+    use = Speculation(accepted_tokens_per_step=0.8, **draft)
+    shape = replace(LLAMA_70B, mtp_layers=layers)
+    text = explain(expect_option(prepare_request(InferenceWorkload(**LOAD, speculative=use), shape)))
+    assert [part for part in text.split("; ") if part.startswith("assuming")] == ([said] if said else [])
 
 
 def test_what_is_assumed_of_layers_that_draft_is_the_same_with_and_without_drafting() -> None:

@@ -205,6 +205,8 @@ def yielded(speculation: Speculation | None) -> float:
 def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
     """Return the workload with the model's own layers of multi-token prediction as its draft, where it names none.
 
+    Where the model has none either, the draft is assumed to have no weights.
+
     Raises InvalidWorkload where more tokens are accepted than proposed, or several drafts are given.
     """
     given = workload.speculative
@@ -217,8 +219,11 @@ def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions
     drafts = sum(draft is not None for draft in (given.draft_params, given.draft_weight_gib, given.mtp_layers))
     if drafts > 1:
         raise InvalidWorkload("inference.speculative", "has draft_params, draft_weight_gib or mtp_layers: give one")
-    if drafts or shape.mtp_layers is None:
+    if drafts:
         return workload
+    if shape.mtp_layers is None:
+        gib = assumptions.get(given.draft_weight_gib, "inference.speculative.draft_weight_gib")
+        return replace(workload, speculative=replace(given, draft_weight_gib=gib))
     why = "the model's own layers of multi-token prediction; draft_weight_gib 0 is a draft without weights"
     layers = assumptions.record("inference.speculative.mtp_layers", shape.mtp_layers, why)
     return replace(workload, speculative=replace(given, mtp_layers=layers))

@@ -211,6 +211,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "inference.max_batched_tokens": (8192, "a server's usual limit with chunked prefill"),
     "inference.utilization": (0.92, "vLLM's default share of a GPU's memory"),
     "inference.engine": ("vllm", "the engine that most use"),
+    "inference.speculative.draft_weight_gib": (0.0, "no draft is given: tokens are looked up in the prompt"),
     "serving.prefix_cache_hit": (0.0, "every prompt is read whole"),
     "serving.think_time_s": (0.0, "every user always has one request open"),
     "serving.peak_to_mean": (1.0, "the load that is given is the highest"),

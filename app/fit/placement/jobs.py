@@ -77,7 +77,7 @@ class _SearchBounds(NamedTuple):
 class ServingJob:
     """A serving workload, prepared once for all sizes; `serving_on` sets the GPUs of an option in `serving`.
 
-    `assumed` says in words which context is assumed, if one is.
+    `assumed` says in words which context and which draft are assumed, if any are.
     """
 
     serving: ServingSetup

@@ -305,9 +305,9 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     stated = workload_of_kind(model.shape, workload, assumptions)
     workload = with_context(stated, model.shape, assumptions)
     workload = _with_usual_context(workload, model.shape, assumptions)
-    assumed = ""
+    parts = []
     if workload.context_tokens != stated.context_tokens and None in (stated.prompt_tokens, stated.output_tokens):
-        assumed = f"assuming a context of {workload.context_tokens:,} tokens"
+        parts.append(f"a context of {workload.context_tokens:,} tokens")
     check_experts(workload, model.shape.experts)
     given, limit = workload.utilization, request.constraints.utilization
     if limit is not None and given is not None:
@@ -315,6 +315,9 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     utilization = assumptions.get(given if limit is None else limit, "inference.utilization")
     workload = replace(workload, utilization=utilization)
     serving = with_weights(ServingSetup(model=model, workload=workload, gpus=Gpus(), assumptions=assumptions))
+    draft = serving.workload.speculative
+    if draft is not None and draft != workload.speculative:
+        parts.append("a draft without weights" if draft.mtp_layers is None else "multi-token prediction as the draft")
     check_context_length(serving, is_service=request.serving is not None)
     if model.shape.kind == "decoder":
         record_lengths(serving)
@@ -344,7 +347,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         ),
         dtype=dtype,
         kv_dtype=workload.kv_dtype,
-        assumed=assumed,
+        assumed=f"assuming {' and '.join(parts)}" if parts else "",
     )
 
 
