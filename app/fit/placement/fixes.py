@@ -191,8 +191,9 @@ def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
     yield [set_field("training", "cross_entropy", kind) for kind in ("chunked", "fused") if kind != loss_kind]
     if workload.offload in {None, "none"}:
         yield [set_field("training", "offload", what) for what in ("optimizer", "all")]
-    if workload.method in {None, "full"} and workload.data_parallel is None:
-        yield [set_field("training", "method", method) for method in ("lora", "qlora")]
+    if workload.data_parallel is None:
+        lighter = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(job.training.method, ())
+        yield [set_field("training", "method", method) for method in lighter]
 
 
 def _halves(number: int) -> list[int]:

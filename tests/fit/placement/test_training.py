@@ -97,6 +97,19 @@ def test_a_loss_in_chunks_is_proposed_where_the_logits_do_not_fit() -> None:
     assert "cross_entropy=chunked" in [fix.text for fix in FixFinder(prepared).find_fixes(vm(), small, rejection)]
 
 
+@pytest.mark.parametrize(("method", "lighter"), [(None, "lora"), ("lora", "qlora"), ("qlora", None)])
+def test_a_lighter_method_is_proposed_where_the_weights_do_not_fit(method: str | None, lighter: str | None) -> None:
+    job = training(method=method, recompute="full", zero_stage=3)
+    memory = {None: 60, "lora": 20, "qlora": 3}[method]
+    prepared, small = prepare_request(job, LLAMA_8B), machine(gpus=Fraction(1), usable_bytes=memory * GIB)
+    rejection = expect_rejection(prepared, small)
+    assert codes(rejection) == {"GPU_MEMORY_PER_GPU"}
+    fixes = [fix for fix in FixFinder(prepared).find_fixes(vm(), small, rejection) if "method=" in fix.text]
+    assert [fix.text for fix in fixes] == ([f"method={lighter}"] if lighter is not None else [])
+    if lighter is not None:
+        expect_option(prepare_request(replace(job, method=lighter), LLAMA_8B), small)
+
+
 def test_spot_costs_what_evictions_and_checkpoints_add() -> None:
     prepared = prepare_request(training(), LLAMA_8B)
     option = expect_option(prepared)
