@@ -19,7 +19,7 @@ from app.fit.formulas.training_memory import Recompute
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.jobs import ServingJob, TrainingJob
 from app.fit.placement.layouts import can_partition
-from app.fit.placement.machine import Machine
+from app.fit.placement.machine import Machine, supports_dtype
 from app.fit.placement.prepare import OF_LEVEL_ALONE, OF_LOAD, PreparedRequest, at_level, prepare
 from app.fit.verdict import Failure, Rejection, Vm
 
@@ -272,11 +272,18 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
         yield [set_field("inference", "dtype", dtype) for dtype in wider]
         yield [set_field("inference", "dtype", dtype) for dtype in ("awq_int4", "gptq_int4")]
     elif context.failure.constraint == "kv_dtype":
-        yield [set_field("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in (_activation_dtype(context), "int8")]
     elif context.failure.constraint == "precision":
         yield [set_field("training", "precision", precision) for precision in ("fp8", "bf16", None)]
     else:
         yield [set_field("training", "recipe", "mixed_adam")]
+
+
+def _activation_dtype(context: FixContext) -> str:
+    """Return the 16-bit type of a model's activations: bf16 unless its weights are fp16 or the GPU lacks bf16."""
+    job = context.prepared.job
+    is_fp16 = isinstance(job, ServingJob) and job.dtype == "fp16"
+    return "fp16" if is_fp16 or not supports_dtype(context.machine, "bf16") else "bf16"
 
 
 def _for_status(context: FixContext) -> Iterator[Alternatives]:

@@ -84,6 +84,26 @@ def test_weights_in_32_bits_are_first_offered_16(chip: str, dtype: str) -> None:
     assert not {"dtype=fp8", "dtype=int8", "dtype=awq_int4"} & {*texts}
 
 
+@pytest.mark.parametrize(
+    ("chip", "weights", "memory", "dtype"),
+    [
+        ("8.0", "bf16", 80, "bf16"), ("8.0", "fp16", 80, "fp16"), ("7.5", "fp16", 80, "fp16"),
+        ("7.5", "awq_int4", 80, "fp16"), ("8.0", "fp8", 80, "bf16"), ("8.0", "bf16", 20.5, "int8"),
+    ],
+)  # fmt: skip
+def test_in_place_of_a_cache_in_fp8_the_16_bits_of_the_model_are_offered_first(
+    chip: str, weights: str, memory: float, dtype: str
+) -> None:
+    on = machine(capability=chip, gpus=Fraction(1), usable_bytes=memory * GIB)
+    load = serving(dtype=weights, kv_dtype="fp8", concurrency=2)
+    prepared = prepare_request(load, LLAMA_8B)
+    rejection = expect_rejection(prepared, on)
+    assert [failure.constraint for failure in rejection.failures] == ["kv_dtype"]
+    texts = [fix.text for fix in FixFinder(prepared).find_fixes(vm(), on, rejection)]
+    assert texts == [f"kv_dtype={dtype}"]
+    expect_option(prepare_request(replace(load, kv_dtype=dtype), LLAMA_8B), on)
+
+
 @pytest.mark.parametrize("name", ["DeepSeek-V3.2", "GLM-5", "GLM-5.2", "DeepSeek-V4-Flash"])
 def test_fp8_models_with_an_indexer_are_split_over_eight_ranks(name: str) -> None:
     # An indexer's keys are 128 wide, one block: every rank holds their projection whole.
