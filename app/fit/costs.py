@@ -34,6 +34,21 @@ def round_usd(usd: Fraction | None) -> Decimal | None:
     return _EXACT.divide(Decimal(usd.numerator), Decimal(usd.denominator)).quantize(_QUANTUM, context=_EXACT)
 
 
+SHOWN_DIGITS = 5
+"""Amounts for people have at least this many significant digits, and at least two decimal places."""
+
+
+def format_amount(amount: Decimal, *, digits: int = SHOWN_DIGITS) -> str:
+    """Return an amount of money without its currency: two decimal places, more for less than ten units.
+
+    Rounded half away from zero: 3.6730 → `3.673`, 0.0052 → `0.0052`, 172.0488 → `172.05`.
+    """
+    places = max(2, digits - 1 - amount.adjusted()) if amount else 2
+    text = f"{amount.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction[:2]}{fraction[2:].rstrip('0')}"
+
+
 def paid_hours(purchase: str, hours_per_month: Decimal) -> Decimal:
     """Return the billed hours a month: the hours of use, or 730 for a commitment, used or not."""
     return Decimal(HOURS_PER_MONTH) if purchase in TERMS else hours_per_month

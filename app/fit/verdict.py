@@ -14,7 +14,7 @@ from math import ceil
 from operator import add
 from typing import TYPE_CHECKING
 
-from app.fit.costs import HOURS_PER_MONTH, TERMS, paid_hours, round_product
+from app.fit.costs import HOURS_PER_MONTH, TERMS, format_amount, paid_hours, round_product
 from app.fit.formulas.quantities import Figure
 from app.nearest import either
 
@@ -486,4 +486,4 @@ def explain_option(option: Option, needs: ResourceNeeds) -> str:
     if cost is None or cost.usd_per_hour is None or cost.usd_per_month is None:
         return f"Fits on {nodes}{limit}; its {model} price is unknown."
     where, month = price_place(option.vm, needs.purchase), f"{cost.usd_per_month:.2f} USD a month"
-    return f"Fits on {nodes}{limit}; {cost.usd_per_hour.normalize():f} USD an hour {model}{where}, {month}."
+    return f"Fits on {nodes}{limit}; {format_amount(cost.usd_per_hour)} USD an hour {model}{where}, {month}."

@@ -6,13 +6,14 @@ Autoescaping is always on: names come from feeds. Nothing is marked as safe but 
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from app.catalog.fields import field_title
+from app.fit import costs
 from app.web.assets import assets
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ _SYSTEMS = {
     "linux": "Linux",
     "windows": "Windows with its licence (with Azure Hybrid Benefit it costs what Linux does)",
 }
-_DIGITS = 5
-"""Prices have at least this many significant digits, and at least two decimal places."""
 
 
 def render_template(template: str, **values: object) -> str:
@@ -177,18 +176,11 @@ def format_number(value: float | Decimal | None, unit: str = "", *, digits: int 
     return f"{text}\u00a0{unit}" if unit else text
 
 
-def format_amount(value: Decimal | float | None, *, digits: int = _DIGITS) -> str:
-    """Return an amount of money without its currency: two decimal places, more for less than ten units.
-
-    Rounded half away from zero: 3.6730 → `3.673`, 0.0052 → `0.0052`, 172.0488 → `172.05`.
-    """
+def format_amount(value: Decimal | float | None, *, digits: int = costs.SHOWN_DIGITS) -> str:
+    """Return an amount of money without its currency, as `costs.format_amount` does."""
     if value is None:
         return UNKNOWN
-    exact = value if isinstance(value, Decimal) else Decimal(str(value))
-    places = max(2, digits - 1 - exact.adjusted()) if exact else 2
-    text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
-    whole, _, fraction = text.partition(".")
-    return f"{whole}.{fraction[:2]}{fraction[2:].rstrip('0')}"
+    return costs.format_amount(value if isinstance(value, Decimal) else Decimal(str(value)), digits=digits)
 
 
 def format_tick(value: float) -> str:
@@ -199,7 +191,7 @@ def format_tick(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def format_money(value: Decimal | float | None, currency: str = "USD", *, digits: int = _DIGITS) -> str:
+def format_money(value: Decimal | float | None, currency: str = "USD", *, digits: int = costs.SHOWN_DIGITS) -> str:
     """Return an amount with its currency: `$3.673`, `€2,681.29`, `CHF 1.20`."""
     if value is None:
         return UNKNOWN

@@ -150,6 +150,12 @@ def test_the_tightest_resource_limits() -> None:
     )
 
 
+def test_an_explanation_rounds_the_price_of_an_hour() -> None:
+    option = fits(vm(usd_per_hour={"on_demand": Decimal("21.359992"), "spot": None}), needs())
+    assert "; 21.36 USD an hour on-demand in westeurope, " in explain_option(option, needs())
+    assert option.costs["on_demand"].usd_per_hour == Decimal("21.359992")
+
+
 @given(st.floats(1, 1e6), st.integers(1, 64), st.floats(1, 1000))
 def test_an_option_always_has_what_is_required(required: float, max_nodes: int, memory: float) -> None:
     verdict = evaluate_vm(vm(gpu_memory_gib=memory), needs(min_gpu_mem=required, max_nodes=max_nodes))

@@ -80,14 +80,17 @@ def _lacks_speed(context: CheckContext) -> bool:
 
 
 def _check_dtypes(context: CheckContext, code: str) -> Failure | None:
-    for name, dtype in context.prepared.job.required_dtypes:
+    job = context.prepared.job
+    for name, dtype in job.required_dtypes:
         if is_legacy(context.machine) and not context.prepared.request.constraints.allow_legacy:
             return Failure("allow_legacy", code, "its GPU is for graphics, or too old for language models")
         # Weight-only kernels help where weights are narrow; a KV cache or a training recipe has none.
         dequantized = name == "dtype" and is_weight_only(context.machine, dtype)
         if not supports_dtype(context.machine, dtype) and not dequantized:
             least, chip = MIN_CAPABILITY[dtype], context.machine.capability
-            what = f"keeps no KV cache in {dtype}" if name == "kv_dtype" else f"does not compute in {dtype}"
+            what = f"does not compute in {dtype}"
+            if isinstance(job, ServingJob) and name == "kv_dtype":
+                what = f"keeps no KV cache in {job.kv_dtype}"
             what = f"has no kernels for weights in {dtype}" if dtype in KERNEL_CAPABILITY else what
             return Failure(name, code, f"{what}: its GPU is of compute capability {chip}, and {least} is needed")
     return None
@@ -140,7 +143,8 @@ def _check_nvlink_domain(context: CheckContext, code: str) -> Failure | None:
     widest = machine.max_tensor_ranks(limits.max_nodes, tp_in_nvlink=limits.tp_in_nvlink)
     requested = context.prepared.parallelism.tensor
     if requested > widest and not machine.fractional:
-        detail = f"{requested} tensor ranks must share NVLink or one VM, and {widest} can"
+        within = "NVLink" if limits.tp_in_nvlink else "NVLink or one VM"
+        detail = f"{requested} tensor ranks must share {within}, and {widest} can"
         return Failure("tensor_parallel", code, detail, requested, widest, "GPUs")
     relaxed = _relaxed_attempt(context, code)
     if relaxed is None:

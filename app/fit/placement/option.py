@@ -6,6 +6,7 @@ from functools import cached_property
 from math import inf, isfinite
 from typing import Any
 
+from app.fit.costs import format_amount
 from app.fit.estimator.estimate import cost_of_rate
 from app.fit.estimator.service_level import ServiceLoad, load_figures, rate_range, request_seconds
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
@@ -321,7 +322,7 @@ def _price_text(option: PlacementOption) -> str:
     model = purchase.replace("_", "-")
     if usd is None:
         return f"its {model} price is unknown"
-    hourly = f"{usd.normalize():f} USD an hour {model}{price_place(option.vm, purchase)}"
+    hourly = f"{format_amount(usd)} USD an hour {model}{price_place(option.vm, purchase)}"
     job = cost_figures(option, purchase).per_job
     if job is None:
         return hourly

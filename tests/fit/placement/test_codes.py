@@ -10,7 +10,7 @@ from app.fit.placement.evaluate import CHECKS, evaluate
 from app.fit.placement.fixes import PROPOSALS
 from app.fit.placement.jobs import ServingJob
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption, rounded
+from app.fit.placement.option import PlacementOption, explain, rounded
 from app.fit.placement.prepare import PreparedRequest
 from tests.fit.placement.factories import (
     LLAMA_70B,
@@ -79,6 +79,24 @@ def test_a_number_of_one_is_said_in_the_singular(code: str, said: str) -> None:
     prepared, on, facts = PROVOKED[code]
     failures = expect_rejection(prepared, on, vm(**facts)).failures
     assert said in [failure.detail for failure in failures if failure.code == code]
+
+
+@pytest.mark.parametrize(("constrained", "within"), [(True, "NVLink"), (False, "NVLink or one VM")])
+def test_what_tensor_ranks_must_share_is_what_the_request_allows(constrained: bool, within: str) -> None:
+    on = machine(domain_gpus=2, gpus=Fraction(8 if constrained else 2))
+    prepared = prepare_request(serving(tensor_parallel=4), tp_in_nvlink=constrained)
+    failures = expect_rejection(prepared, on).failures
+    said = [failure.detail for failure in failures if failure.code == "NVLINK_DOMAIN"]
+    assert said == [f"4 tensor ranks must share {within}, and 2 can"]
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"), [("21.359992", "21.36"), ("470.650317888", "470.65"), ("0.0052", "0.0052"), ("1234.5", "1,234.50")]
+)
+def test_the_price_of_an_explanation_is_rounded_and_that_of_the_option_is_exact(usd: str, said: str) -> None:
+    option = expect_option(prepare_request(serving()), of=vm(usd_per_hour={"on_demand": Decimal(usd), "spot": None}))
+    assert explain(option).endswith(f"; {said} USD an hour on-demand in eastus.")
+    assert option.usd_per_hour == Decimal(usd)
 
 
 def test_a_long_time_has_no_exponent() -> None:
@@ -180,11 +198,13 @@ def test_weights_of_a_type_that_the_gpu_lacks_are_computed_in_16_bits_with_a_war
     assert prepared.job.serving_on(on, option.attempt).gpus.peak_tflops == peak / 1e12
 
 
-def test_a_kv_cache_has_no_weight_only_kernels() -> None:
+@pytest.mark.parametrize(("kv_dtype", "least"), [("fp8", "8.9"), ("nvfp4", "10.0")])
+def test_a_kv_cache_has_no_weight_only_kernels(kv_dtype: str, least: str) -> None:
     ampere = machine(capability="8.0")
-    (failure,) = expect_rejection(prepare_request(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
+    (failure,) = expect_rejection(prepare_request(serving(dtype="fp8", kv_dtype=kv_dtype)), ampere).failures
     assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")
-    assert failure.detail == "keeps no KV cache in fp8: its GPU is of compute capability 8.0, and 8.9 is needed"
+    said = f"keeps no KV cache in {kv_dtype}: its GPU is of compute capability 8.0, and {least} is needed"
+    assert failure.detail == said
     assert "WEIGHT_ONLY" in expect_option(prepare_request(serving(dtype="fp8")), ampere).warnings
 
 
