@@ -243,7 +243,7 @@ class InferenceIn(In):
     kv_budget_gib: Positive | None = optional("Memory for the KV cache, GiB: how much fits in.")
     context_tokens: Tokens | None = optional(
         "Tokens that a sequence keeps; at most what the model is made for. Default: prompt and output "
-        "together, where either is given; else a fit with `concurrency` assumes 8,192."
+        "together, where either is given; else 512 of an encoder, and 8,192 in a fit with `concurrency`."
     )
     allow_longer_context: bool = Field(
         default=False, description="Allow a context longer than the model is made for, by rope_scaling."

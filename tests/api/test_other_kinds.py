@@ -98,6 +98,24 @@ def test_other_kinds_are_placed_a_copy_on_each_gpu(client: httpx.Client) -> None
     assert "Standard_NC4as_T4_v3" in {item["size"] for item in speech["items"]}
 
 
+@pytest.mark.parametrize(
+    ("model", "lengths", "said"),
+    [
+        ("bge-m3", {}, ["assuming a context of 512 tokens"]),
+        ("bge-m3", {"context_tokens": 512}, []),
+        ("bge-m3", {"prompt_tokens": 300}, []),
+        ("whisper-large-v3", {}, ["assuming a context of 448 tokens"]),
+    ],
+)
+def test_the_explanation_names_the_sequences_that_are_assumed(
+    client: httpx.Client, model: str, lengths: Body, said: list[str]
+) -> None:
+    placed = fit(client, {"model": model, "inference": {"concurrency": 8} | lengths}, limit=3)["items"]
+    assert placed
+    for item in placed:
+        assert [part for part in item["explanation"].split("; ") if part.startswith("assuming")] == said
+
+
 def test_a_service_level_is_of_decoders(client: httpx.Client) -> None:
     serving = {"input_tokens": 100, "output_tokens": 1, "requests_per_second": 1}
     answer = client.post("/fit", json={"model": "bge-m3", "serving": serving})

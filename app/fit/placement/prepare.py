@@ -306,7 +306,8 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
     workload = with_context(stated, model.shape, assumptions)
     workload = _with_usual_context(workload, model.shape, assumptions)
     parts = []
-    if workload.context_tokens != stated.context_tokens and None in (stated.prompt_tokens, stated.output_tokens):
+    is_assumed = any(note.field == "inference.context_tokens" for note in assumptions.recorded)
+    if is_assumed and None in (stated.prompt_tokens, stated.output_tokens):
         parts.append(f"a context of {workload.context_tokens:,} tokens")
     check_experts(workload, model.shape.experts)
     given, limit = workload.utilization, request.constraints.utilization
