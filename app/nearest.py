@@ -111,6 +111,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("batch_size", "batch", "users", "concurrent_users", "concurrency"), ("concurrency", "users")),
     **dict.fromkeys(("nodes", "vms", "max_vms"), ("max_nodes",)),
+    **dict.fromkeys(("method", "training", "training_method", "finetune", "fine_tune", "finetuning"), ("train",)),
     **dict.fromkeys(("date", "day", "on"), ("as_of",)),
     **dict.fromkeys(("float16", "half", "f16"), ("fp16",)),
     **dict.fromkeys(("bfloat16", "bfloat"), ("bf16",)),

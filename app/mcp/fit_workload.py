@@ -25,11 +25,14 @@ def _need(name: str, description: str = "") -> tool.Argument:
 
 ARGUMENTS: Mapping[str, tool.Argument] = {
     "model": tool.Argument(type="string", description="'Llama 3.1 70B', a Hugging Face id"),
-    "users": _sets("inference.concurrency", "integer", tool.read_count, "sequences at a time"),
+    "users": replace(
+        _sets("inference.concurrency", "integer", tool.read_count, "sequences at a time"),
+        units=("concurrent users", "sequences"),
+    ),
     "context": _sets("inference.context_tokens", "string", tool.read_tokens, "tokens of a user or sequence: 32k"),
     "dtype": _sets("inference.dtype", "string", tool.read_word, "of weights: bf16, fp8, int4"),
     "kv_dtype": _sets("inference.kv_dtype", "string", tool.read_word),
-    "input_tokens": _sets("serving.input_tokens", "string", tool.read_tokens, "of a request to a service"),
+    "input_tokens": _sets("serving.input_tokens", "string", tool.read_tokens, "of a request"),
     "output_tokens": _sets("serving.output_tokens", "string", tool.read_tokens),
     "requests_per_second": _sets("serving.requests_per_second", "number", tool.read_number, "load; or users"),
     "ttft_ms": _sets("serving.ttft_ms", "number", tool.read_number, "targets: most ms"),
@@ -43,7 +46,8 @@ ARGUMENTS: Mapping[str, tool.Argument] = {
     "min_memory": _need("min_memory"),
     "gpu": replace(tool.GPU, sets="constraints.gpu"),
     "region": replace(tool.REGION, sets="constraints.regions"),
-    "max_nodes": _sets("constraints.max_nodes", "integer", tool.read_count, "VMs"),
+    "provider": _sets("constraints.provider", "string", tool.read_words),
+    "max_nodes": replace(_sets("constraints.max_nodes", "integer", tool.read_count, "VMs"), units=("VMs",)),
     "max_usd_per_month": _sets("constraints.budget_usd_per_month", "number", tool.read_number),
     "purchase": replace(tool.SAME_PURCHASE, sets="pricing.purchases", read=lambda value: [tool.read_purchase(value)]),
     "os": replace(tool.OS, sets="pricing.os"),
@@ -196,7 +200,7 @@ def _to_text(answer: Mapping[str, Any], currency: str) -> str:
 FIT_WORKLOAD = tool.Tool(
     name="fit_workload",
     description="Which VMs serve or train a language model or meet raw needs, at what cost and speed; why the nearest "
-    "do not, and arguments that would make them fit. Ranges are [low, high].",
+    "do not, and arguments that make them fit. Ranges are [low, high].",
     arguments=ARGUMENTS,
     output={
         "fits": {"type": "boolean"},

@@ -46,7 +46,8 @@ class Argument:
     """An argument of a tool.
 
     `type` and `description` are of its JSON Schema; `read` turns what is given into a value of the parameter that
-    the argument sets, `sets` is that parameter where it has another name: `constraints.regions`.
+    the argument sets, `sets` is that parameter where it has another name: `constraints.regions`. `units` are words
+    that may follow a number, beside the one that the name of the argument has.
     """
 
     type: str
@@ -54,6 +55,7 @@ class Argument:
     sets: str = ""
     read: Callable[[Any], Any] = lambda value: value
     allowed: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def read_arguments(
         if name != spelling and read is read_gbps:
             read = read_mbps
         try:
-            values[name] = read(value)
+            values[name] = read(_without_unit(value, spelling, arguments[name].units))
         except ValueError as error:
             errors.append(ArgumentError(field=spelling, value=_as_sent(value), allowed=str(error)))
     errors += [
@@ -127,6 +129,17 @@ def read_arguments(
     if errors:
         raise BadArguments(errors)
     return values
+
+
+def _without_unit(value: Any, name: str, units: Sequence[str]) -> Any:
+    """Return a text without the unit of its argument: `32` for users=`32 users`, `500` for ttft_ms=`500ms`."""
+    if not isinstance(value, str):
+        return value
+    amount, _, period = re.sub("^(min|max)_", "", name).partition("_per_")
+    words = "|".join(re.sub("(?<=[a-z]{2})s$", "s?", unit) for unit in (amount.rpartition("_")[2], *units))
+    rate = rf"\s*(/|per\b|an?\b)\s*({period}|{period[0]})" if period else ""
+    written = re.fullmatch(rf"(\$?\s*\d[\d.,_/]*)\s*(({words})({rate})?|{rate})", value.strip(), re.IGNORECASE)
+    return written[1] if written else value
 
 
 def _as_sent(value: Any) -> str | None:
@@ -199,8 +212,10 @@ def read_size(value: Any) -> str:
 
 
 def read_sizes(value: Any) -> list[str]:
-    """Return the names of several sizes."""
-    return [read_size(name) for name in read_texts(value)]
+    """Return the names of several sizes, separated by commas or words: `A, B and C`, `A vs B`."""
+    joined = re.compile(r"\s+(?:and|vs\.?|versus)\s+", re.IGNORECASE)
+    parts = (part for text in read_texts(value) for part in joined.split(f" {text}"))
+    return [part.strip() for part in parts if part.strip()]
 
 
 _AMOUNT = re.compile(r"\$?\s*([\d,_]*\.?\d+(?:e\+?\d+)?)\s*([a-z]*)\.?", re.IGNORECASE)

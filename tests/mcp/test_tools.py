@@ -71,6 +71,57 @@ def test_plain_spellings_are_understood(catalog: CatalogReader) -> None:
     assert ask(catalog, "fit_workload", **spoken) == ask(catalog, "fit_workload", **terse)
 
 
+SERVED = {"model": "llama-3.1-8b", "input_tokens": 1000, "output_tokens": 200}
+
+
+@pytest.mark.parametrize(
+    ("tool", "others", "written", "meant"),
+    [
+        ("fit_workload", {"model": "llama-3.1-8b"}, {"users": "32 users"}, {"users": 32}),
+        ("fit_workload", {"model": "llama-3.1-8b"}, {"users": "1,000 concurrent users"}, {"users": 1000}),
+        ("fit_workload", {"model": "llama-3.1-405b"}, {"max_nodes": "2 nodes"}, {"max_nodes": 2}),
+        ("fit_workload", {"model": "llama-3.1-405b"}, {"max_nodes": "2 VMs"}, {"max_nodes": 2}),
+        ("fit_workload", SERVED | {"users": 4}, {"ttft_ms": "500ms"}, {"ttft_ms": 500}),
+        ("fit_workload", SERVED | {"users": 4}, {"tpot_ms": "50 ms"}, {"tpot_ms": 50}),
+        ("fit_workload", SERVED, {"requests_per_second": "5 requests per second"}, {"requests_per_second": 5}),
+        ("fit_workload", SERVED, {"requests_per_second": "5 requests/s"}, {"requests_per_second": 5}),
+        ("fit_workload", {"min_gpu_mem": 80}, {"max_usd_per_month": "$5,000 a month"}, {"max_usd_per_month": 5000}),
+        ("fit_workload", {"min_gpu_mem": 80}, {"max_usd_per_month": "5000 USD/month"}, {"max_usd_per_month": 5000}),
+        ("fit_workload", {}, {"min_gpus": "8 GPUs"}, {"min_gpus": 8}),
+        ("find_sizes", {}, {"min_gpus": "1/6 GPU"}, {"min_gpus": "1/6"}),
+        ("find_sizes", {}, {"min_vcpus": "96 vCPUs"}, {"min_vcpus": 96}),
+        ("find_sizes", {}, {"max_usd_per_hour": "$3.50/hour"}, {"max_usd_per_hour": 3.5}),
+    ],
+)
+def test_a_number_may_have_the_unit_of_its_argument(
+    catalog: CatalogReader, tool: str, others: dict[str, Any], written: dict[str, str], meant: dict[str, Any]
+) -> None:
+    assert ask(catalog, tool, **others, **written) == ask(catalog, tool, **others, **meant)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "D4s_v5 and NC24ads A100 v4",
+        "D4s_v5 vs NC24ads A100 v4",
+        "D4s_v5 vs. NC24ads A100 v4",
+        "D4s_v5, and NC24ads A100 v4",
+    ],
+)
+def test_sizes_to_compare_may_be_joined_by_words(catalog: CatalogReader, written: str) -> None:
+    assert ask(catalog, "compare_sizes", sizes=written) == ask(
+        catalog, "compare_sizes", sizes="D4s_v5, NC24ads A100 v4"
+    )
+
+
+def test_fit_workload_takes_a_provider(all_clouds_url: str) -> None:
+    clouds = CatalogReader(open_database(all_clouds_url), lambda: TODAY)
+    content = ask(clouds, "fit_workload", min_gpu_mem=80, provider="AWS", limit=50)
+    clouds.close()
+    assert content["options"]
+    assert not any(option["size"].startswith("Standard_") for option in content["options"])
+
+
 @pytest.mark.parametrize("tool", [FIND_SIZES, FIT_WORKLOAD], ids=lambda tool: tool.name)
 def test_a_bound_may_be_named_after_its_field(catalog: CatalogReader, tool: Tool) -> None:
     spelled = {by_field: name for by_field, name in other_spellings(SizeFilter).items() if name in tool.arguments}
@@ -101,6 +152,8 @@ UNKNOWN = [
     ("find_sizes", "location", "region"),
     ("fit_workload", "concurrency", "users"),
     ("fit_workload", "quantization", "dtype"),
+    ("fit_workload", "method", "train"),
+    ("fit_workload", "cloud", "provider"),
     ("compare_sizes", "size", "sizes"),
     ("price_history", "vm_size", "size"),
     ("explain_size", "field", "fields"),
@@ -141,6 +194,10 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("find_sizes", {"min_gpu_mem": -1}, "min_gpu_mem", "must be at least 0"),
     ("find_sizes", {"min_network_mbps": -1}, "min_network_mbps", "must be at least 0"),
     ("find_sizes", {"min_network_mbps": "80 Gbps"}, "min_network_mbps", "expected a number"),
+    ("fit_workload", {"model": "llama-3.1-8b", "users": "32 nodes"}, "users", "expected a number"),
+    ("fit_workload", SERVED | {"requests_per_second": "5 seconds"}, "requests_per_second", "expected a number"),
+    ("fit_workload", {"model": "llama-3.1-8b", "max_usd_per_month": "5 USD/hour"}, "max_usd_per_month", "expected"),
+    ("fit_workload", {"min_gpu_mem": 80, "provider": "aws2"}, "provider", "aws"),
     ("find_sizes", {"min_gpu_mem": 80, "min_gpu_memory_gib": 80}, "min_gpu_memory_gib", "and min_gpu_mem are one"),
     ("fit_workload", {"min_gpus": 8, "min_gpu_count": 8}, "min_gpu_count", "and min_gpus are one parameter"),
     ("find_sizes", {"purchase": "gift"}, "purchase", "allowed are on_demand, spot"),
