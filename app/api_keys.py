@@ -44,7 +44,7 @@ def parse_api_keys(lines: Iterable[str]) -> tuple[ApiKey, ...]:
 
 
 def find_api_key(presented: bytes, keys: Iterable[ApiKey]) -> ApiKey | None:
-    """Return the key that a client presents; how long this takes tells nothing about any key."""
+    """Return the key that a client presents; how long this takes reveals nothing about any key."""
     digest = sha256(presented).hexdigest()
     match = None
     for key in keys:  # all of them, so that the time does not depend on which one it is

@@ -1,4 +1,4 @@
-"""What the application tells the server in its lifespan state.
+"""What the application passes to the server in its lifespan state.
 
 A server that looks for FIND_STORED sends stored responses right where it has parsed their requests. That saves a task,
 two ASGI messages, and the check of each header: a third of what a repeated request costs. Under any other server
@@ -10,7 +10,7 @@ from typing import Any
 
 CountRefusal = Callable[[str, int, float], None]
 COUNT_REFUSAL = "count_refusal"
-"""The key of a function that is told of requests which the server refuses itself: the slug of the problem, the status,
+"""The key of a function to call for requests which the server refuses itself: the slug of the problem, the status,
 and the seconds since the first byte."""
 
 FindStored = Callable[[Any, bytes | bytearray], tuple[int, Sequence[tuple[bytes, bytes]], bytes] | None]

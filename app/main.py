@@ -36,8 +36,8 @@ from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTES as MACHINE_ROUTES
 from app.web.serving import PAGES, error_page, page_endpoints, page_routes
 
-_DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
-are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
+_DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources
+disagree it says so. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
 
 
 def _today() -> date:
@@ -165,7 +165,7 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | FindStored]]:
     """Release at shutdown what `_init_state` created.
 
-    The server is told where it counts what it refuses itself, and where it finds responses that it may send itself.
+    The server learns where to count what it refuses itself, and where to find responses that it may send itself.
     """
     tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
     sampling = asyncio.create_task(app.state.observer.keep_sampling())

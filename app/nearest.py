@@ -204,7 +204,7 @@ def did_you_mean(names: Iterable[str], after: str = "", *, sent: str = "") -> st
     return f"did you mean {alternatives}?{unit}{after}" if alternatives else ""
 
 
-def either(words: Sequence[str]) -> str:
+def join_with_or(words: Sequence[str]) -> str:
     """Return words as alternatives: `a`, `a or b`, `a, b or c`."""
     return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 

@@ -168,7 +168,7 @@ class Settings(BaseSettings):
     )
     counters_folder: Path | None = Field(
         default=None,
-        description="The folder in which workers share what /metrics tells. Unset: `vmsizes serve` makes one.",
+        description="The folder in which workers share what /metrics reports. Unset: `vmsizes serve` makes one.",
     )
     webhook_allowed_networks: str = Field(
         default="",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.queries.params import SORT_KEYS, Arch, Category, FitSearch, SizeSearch, Status
 from app.catalog.queries.prices import AllPricesSearch
-from app.nearest import SYNONYMS, closest_spellings, either, nearest, starting_with
+from app.nearest import SYNONYMS, closest_spellings, join_with_or, nearest, starting_with
 from app.schemas.fit_request import ConstraintsIn
 
 FILTERS, PRICES, CONSTRAINTS, FIT = (
@@ -86,4 +86,4 @@ def test_names_within_the_allowed_typos_are_found_nearest_first(known: list[str]
     ("words", "text"), [((), ""), (("a",), "a"), (("a", "b"), "a or b"), (("a", "b", "c", "d"), "a, b, c or d")]
 )
 def test_alternatives_have_commas_before_the_last(words: tuple[str, ...], text: str) -> None:
-    assert either(words) == text
+    assert join_with_or(words) == text

@@ -187,7 +187,7 @@ def worker_counters(state: State) -> Read:
 
 
 def worker_gauges(state: State) -> Read:
-    """Return what a worker tells of its state; the gauges of all workers are added up."""
+    """Return what a worker reports of its state; the gauges of all workers are added up."""
     cache, limit, executor = "vmsizes_response_cache", state.cache_bytes, state.executor
     gauges: Read = {
         Metric(f"{cache}_entries", "Responses in the cache."): lambda: len(state.cache.responses),
@@ -238,7 +238,7 @@ def _max_files() -> float:
 async def catalog_values(executor: QueryExecutor, stale_after_days: int) -> list[tuple[Metric, float | None]]:
     """Return the state of the catalog, unknown figures as None; without a database only that it is not ready.
 
-    A scrape tells of the workers also while the database cannot be reached.
+    A scrape covers the workers also while the database cannot be reached.
     """
     ready = Metric("vmsizes_catalog_ready", "Whether there is a catalog that can be read.")
     try:

@@ -524,7 +524,7 @@ ChangeKind = Literal[
     "dispute_closed",
     "retirement_announced",
 ]
-"""What an event tells of."""
+"""What an event is about."""
 
 CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 

@@ -24,7 +24,7 @@ class Provider:
     doubtful_size_name: re.Pattern[str] = re.compile(r"\s")
     """Blanks or a footnote mark: such a name is only accepted if a list of sizes has it."""
     region_separators: re.Pattern[str] = re.compile(r"\s")
-    """What does not count in the name of a region; what tells two codes apart is not among it."""
+    """What does not count in the name of a region; what distinguishes two codes is not among it."""
     region_form: re.Pattern[str] | None = None
     """How its regions are written, in lower case; no other provider writes any of its regions so. None: otherwise."""
     region_abbreviations: Mapping[str, str] = field(default_factory=dict)

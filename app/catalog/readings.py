@@ -133,7 +133,7 @@ class SourceRow:
 class StatedFact(CitedRow):
     """The value that one source states for one field of one subject.
 
-    `subject` is spelled as in the source; `raw` is the cell verbatim; `note` tells how a value was derived that is
+    `subject` is spelled as in the source; `raw` is the cell verbatim; `note` says how a value was derived that is
     not simply that of the cell (`8 x 32`).
     """
 

@@ -361,7 +361,7 @@ def preflight(
         Path,
         typer.Argument(
             metavar="PLAN",
-            help="CSV or JSON with size and region, and if you like count, purchase (spot) and id; or what "
+            help="CSV or JSON with size and region, and optionally count, purchase (spot) and id; or what "
             "`terraform show -json` prints of a plan.",
         ),
     ],

@@ -294,7 +294,7 @@ def _option_for_field(field: str) -> str:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    with suppress(VmsizesError):  # a setting that is wrong is told as text
+    with suppress(VmsizesError):  # a setting that is wrong is reported as text
         settings()
     if not log_result("command failed", {"error": message, "exit_code": code}, level=logging.ERROR):
         print_note(message, "error: ")

@@ -33,7 +33,7 @@ INTERVAL = 5.0
 """Seconds between two lines of progress, and before the first: short work prints none."""
 
 _LONG = 100.0
-"""Seconds from which on the time left is told in minutes."""
+"""Seconds from which on the time left is shown in minutes."""
 
 Clock = Callable[[], float]
 
@@ -267,7 +267,7 @@ def _outcome_of(run: Callable[[], str]) -> str:
         return run()
     except Exception as error:  # noqa: BLE001  # the next run may succeed
         message = context.error_message(error)
-        if message is None:  # a fault of this program, whose place the log should tell
+        if message is None:  # a fault of this program, whose place the log should have
             _log.exception("a run failed")
             message = f"{type(error).__name__}: {error}"
         return f"failed: {' '.join(message.split())}"

@@ -128,7 +128,7 @@ def retirements(
         Path | None,
         typer.Argument(
             metavar="INVENTORY",
-            help="A CSV file with the columns size and region, and if you like count and id, whatever else it has; or "
+            help="A CSV file with the columns size and region, and optionally count and id, whatever else it has; or "
             "what `az vm list` prints. Without one all announced retirements are listed.",
             show_default=False,
         ),

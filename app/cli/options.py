@@ -445,7 +445,7 @@ class ModelOptions(BaseModel):
         "Stages that the layers are split into.", "inference.pipeline_parallel", "training.pipeline_parallel"
     )
     expert_parallel: int | None = _option(
-        "For serving: GPUs that experts are dealt out over.", "inference.expert_parallel"
+        "For serving: GPUs that experts are distributed over.", "inference.expert_parallel"
     )
     data_parallel_attention: int | None = _option(
         "For serving: groups of GPUs that each have the attention of their own sequences.",

@@ -39,13 +39,13 @@ class Guard(Protocol):
         """Return what is awaited."""
 
 
-async def wait_for_ever(answer: Awaitable[T], /) -> T:
+async def wait_indefinitely(answer: Awaitable[T], /) -> T:
     """Wait for an answer however long it takes: the guard of programs that have nothing else to do."""
     return await answer
 
 
 CANCEL_SECONDS = 5.0
-"""How long PostgreSQL may take to be told; it is told over a connection of its own."""
+"""How long PostgreSQL may take to accept a request to cancel, which has a connection of its own."""
 
 
 class Interruptible:
@@ -95,7 +95,7 @@ class ReadingThreads:
         max_threads: int = MAX_READERS,
         *,
         name: str = "reading",
-        guard: Guard = wait_for_ever,
+        guard: Guard = wait_indefinitely,
     ) -> None:
         self.name, self.max_threads, self.unfinished = name, max_threads, 0
         self._database, self._most, self._guard = database, max_threads + MAX_WAITING, guard
@@ -112,7 +112,7 @@ class ReadingThreads:
 
     async def compute(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function without a reader, otherwise as `run` does."""
-        return await self._wait(Interruptible(), partial(work, *args, **more), wait_for_ever)
+        return await self._wait(Interruptible(), partial(work, *args, **more), wait_indefinitely)
 
     async def _wait(self, job: Interruptible, work: Callable[[], T], guard: Guard) -> T:
         if self.unfinished >= self._most:

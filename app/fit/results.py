@@ -43,9 +43,9 @@ class KvFigures:
 class ServingMemory:
     """The memory that the fullest GPU of one copy needs, and whether it has it."""
 
-    tensor_parallel: int = field(metadata=about("GPUs that each layer is cut over."))
+    tensor_parallel: int = field(metadata=about("GPUs that each layer is split over."))
     pipeline_parallel: int = field(metadata=about("Stages that the layers are cut into."))
-    expert_parallel: int = field(metadata=about("GPUs that routed experts are dealt out over, whole; 1: each is cut."))
+    expert_parallel: int = field(metadata=about("GPUs that routed experts are distributed over; 1: each is split."))
     data_parallel_attention: int = field(metadata=about("Groups of GPUs with sequences and attention of their own."))
     copies: int = field(metadata=about("Copies of the model that the GPUs hold."))
     weights: Figure = field(metadata=about("Weights on the fullest GPU."))
@@ -174,7 +174,7 @@ class ActivationFigures:
 class TrainingMemory:
     """The memory that the fullest GPU needs, and whether it has it."""
 
-    tensor_parallel: int = field(metadata=about("GPUs that each layer is cut over."))
+    tensor_parallel: int = field(metadata=about("GPUs that each layer is split over."))
     pipeline_parallel: int = field(metadata=about("Stages that the layers are cut into."))
     data_parallel: int = field(metadata=about("Copies of the model that train together."))
     states: Figure = field(metadata=about("Weights, gradients, optimizer and frozen base."))
@@ -258,7 +258,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFigures:
-    """What an option bears of a service; its times are those of `speed`, at the peak."""
+    """What an option sustains of a service; its times are those of `speed`, at the peak."""
 
     replicas: int = field(metadata=about("Copies that share the requests."))
     nodes_at_mean: int = field(metadata=about("VMs that the average load takes: where autoscaling ends."))

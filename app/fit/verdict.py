@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from app.fit.costs import HOURS_PER_MONTH, TERMS, format_amount, paid_hours, round_product
 from app.fit.formulas.quantities import Figure
-from app.nearest import either
+from app.nearest import join_with_or
 
 if TYPE_CHECKING:  # else answers without a model would load the arithmetic of training
     from app.fit.formulas.training_speed import Interruptions
@@ -237,7 +237,7 @@ def check_eligibility(vm: Vm, constraints: SizeConstraints) -> Iterator[Failure]
         code = vm.status.upper() if vm.status in ("retired", "withdrawn") else "STATUS"
         yield Failure("status", code, f"is {vm.status}")
     if constraints.regions and vm.region is None:
-        yield Failure("region", "NOT_IN_REGION", f"has no price in {either(constraints.regions)}")
+        yield Failure("region", "NOT_IN_REGION", f"has no price in {join_with_or(constraints.regions)}")
     if not vm.in_every_region:
         detail = "has no price in one of the regions where it must have one"
         yield Failure("available_in", "NOT_IN_REGION", detail)
@@ -278,7 +278,7 @@ def check_budget(usd_per_month: Decimal | None, constraints: SizeConstraints) ->
 
 def unknown_price_failure(constraint: str, constraints: SizeConstraints) -> Failure:
     """Return the failure of an unknown price: it meets no budget, as an unknown amount meets no need."""
-    where = f" in {either(constraints.regions)}" if constraints.regions else ""
+    where = f" in {join_with_or(constraints.regions)}" if constraints.regions else ""
     detail = f"no source says its {constraints.purchase.replace('_', '-')} price{where}, so it meets no budget"
     return Failure(constraint, "NO_PRICE", detail)
 

@@ -35,7 +35,7 @@ class _OfferCsv(TextFormat):
     def write(self, columns: Columns) -> bytes:
         """Write a block of rows."""
         offers = (dict(zip(self._columns, row, strict=True)) for row in zip(*columns, strict=True))
-        return _to_csv(cells for offer in offers if _is_told(offer) for cells in self._rows(offer))
+        return _to_csv(cells for offer in offers if _is_listed(offer) for cells in self._rows(offer))
 
     @abstractmethod
     def _rows(self, offer: Offer) -> Iterator[Sequence[Any]]:
@@ -229,7 +229,7 @@ _TERMS = {
 }
 
 
-def _is_told(offer: Offer) -> bool:
+def _is_listed(offer: Offer) -> bool:
     """Check whether an offer has all that the readers of the CSV files need; they have Linux prices only."""
     needed = ("vcpus", "memory_gib", "gpu_count", *(("gpu_family", "gpu_vendor") if offer["gpu_count"] else ()))
     return offer["os"] == "linux" and all(offer[name] is not None for name in needed)

@@ -103,7 +103,7 @@ class Ndjson(TextFormat):
 def escape_cell(text: str) -> str:
     """Return a text with a leading apostrophe if a spreadsheet would run it as a formula, or take it for a day.
 
-    So does a text that looks like one that got an apostrophe, or `unescape_cell` could not tell the two apart.
+    So does a text that looks like one that got an apostrophe, or `unescape_cell` could not distinguish the two.
     """
     return f"'{text}" if _is_misread(text) else text
 

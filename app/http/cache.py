@@ -285,7 +285,7 @@ class ResponseCache:
 
 
 def url_key(method: str, path: str, query: bytes, body: bytes | bytearray = b"") -> bytes:
-    """Return a request as one object; no server lets a NUL into a query, so the parts of a URL are told apart."""
+    """Return a request as one object; no server lets a NUL into a query, so the parts of a URL stay distinct."""
     if method == "GET" and len(path) + len(query) <= _MAX_PLAIN_URL_BYTES:
         return b"%s\0%s" % (path.encode(), query)
     return digest(path.encode(), query, *([body] if method == "POST" else []))

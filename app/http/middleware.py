@@ -322,7 +322,7 @@ class CacheMiddleware:
     ) -> None:
         """Send 304 if the client has the current response, which needs no rendering; else render and send it."""
         etag = self._etag(canonical)
-        # Only rendering tells whether there is a response, which `*` needs, or a next page, which forbids max-age.
+        # Only rendering shows whether there is a response, which `*` needs, or a next page, which forbids max-age.
         if scope["method"] != "POST" and client_has(etag, headers, exists=False):
             scope[RECORD].cache = "hit"
             await self._send_not_modified(validator_headers(etag, NO_CACHE, scope["path"]), scope, send)

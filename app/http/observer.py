@@ -47,7 +47,7 @@ _FIRST_OF = {kind: place * _WIDTH for place, kind in enumerate(_KINDS)}
 _HIT, _NOT_MODIFIED = _FIRST_OF["hit", "2xx"], _FIRST_OF["hit", "3xx"]
 
 _COUNTED_ONLY = {"busy", "not-ready"}
-"""Problems without lines of their own: there may be thousands a second, and the log tells an outage once."""
+"""Problems without lines of their own: there may be thousands a second, and the log reports an outage once."""
 
 _PROBES = {"/healthz", "/readyz", "/metrics"}
 _CLIENT_GONE = 499
@@ -67,7 +67,7 @@ class RequestRecord:
 
 
 class Metric(NamedTuple):
-    """The name of a metric, what it tells, and its labels with their values."""
+    """The name of a metric, what it measures, and its labels with their values."""
 
     name: str
     text: str

@@ -37,7 +37,7 @@ REFRESH_SECONDS = 0.5
 PATIENCE_SECONDS = 0.25
 """So long a stored response may wait for the database, once; then it is sent as it is until the database answers."""
 ANSWER_SECONDS = 1.0
-"""A database that takes longer to tell the revision does not answer: a few rows, read in a thread of its own."""
+"""A database that takes longer to return the revision does not answer: a few rows, read in a thread of its own."""
 SNAPSHOT_SECONDS = 10.0
 """So long it may take to read the snapshot of a new revision, which grows with the catalog."""
 LONG_AGO = -math.inf
@@ -55,7 +55,7 @@ class CatalogState(NamedTuple):
     """The current generation, snapshot and revision; or `unavailable`, the reason why there is no catalog.
 
     An unavailable catalog keeps the generation that was read last, to which stored responses belong. `unreachable`
-    tells a database that does not answer from one that has no catalog.
+    distinguishes a database that does not answer from one that has no catalog.
     """
 
     generation: str | None = None
@@ -103,7 +103,7 @@ class RevisionWatcher:
 
     While the catalog is unavailable it is tried again without requests. `on_return` is called when the database can be
     reached again: connections of before may be broken. `confirmed_at` is when the catalog was read last. `database`
-    should have a connection for it alone: it must tell a server that is gone from one whose connections are all taken.
+    should have a connection for it alone: a server that is gone is not one whose connections are all taken.
     """
 
     def __init__(self, database: Database, today: Callable[[], date], version: str) -> None:

@@ -18,7 +18,7 @@ from app.catalog.queries.snapshot import (
 )
 from app.catalog.revisions import latest_revision, revision_id
 from app.db.databases import Database
-from app.db.executors import Guard, ReadingThreads, wait_for_ever
+from app.db.executors import Guard, ReadingThreads, wait_indefinitely
 from app.db.statements import DriverReader
 from app.errors import CatalogChanged, NotReady
 
@@ -43,7 +43,7 @@ class CatalogReader:
         self,
         database: Database,
         today: Callable[[], date],
-        guard: Guard = wait_for_ever,
+        guard: Guard = wait_indefinitely,
         served: Callable[[], CatalogSnapshot | None] = lambda: None,
     ) -> None:
         self._threads, self._today = ReadingThreads(database, MAX_THREADS, name="mcp", guard=guard), today

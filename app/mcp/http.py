@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.databases import Database
-from app.db.executors import Guard, wait_for_ever
+from app.db.executors import Guard, wait_indefinitely
 from app.mcp.catalog import CatalogReader, require_sdk
 
 PATH = "/mcp"
@@ -36,7 +36,7 @@ class McpEndpoint:
         *,
         served: Callable[[], CatalogSnapshot | None],
         public_url: str = "",
-        guard: Guard = wait_for_ever,
+        guard: Guard = wait_indefinitely,
     ) -> None:
         self._catalog = CatalogReader(database, today, guard, served)
         self._public_host = urlsplit(public_url).hostname

@@ -148,7 +148,7 @@ async def _call_tool(
         return _error_result(str(error), error.errors)
     except (VmsizesError, DatabaseError) as error:
         return _error_result(_explain(error))
-    except Exception:  # noqa: BLE001  # logged with its traceback; the agent is told without it
+    except Exception:  # noqa: BLE001  # logged with its traceback; the agent gets it without
         _log.exception("tool %s crashed", tool.name)
         return _error_result("This is a fault of the service; it has been logged.")
     structured = protocol_version >= _STRUCTURED_SINCE

@@ -259,10 +259,10 @@ class InferenceIn(In):
     block_tokens: Count | None = optional("Tokens of a page of the KV cache; default 1, vLLM 16.")
     max_batched_tokens: Tokens | None = optional("Tokens that one step computes; default 8192.")
     utilization: Fraction | None = optional("Share of a GPU's memory that is used; default 0.92.")
-    tensor_parallel: Count | None = optional("GPUs that a layer is cut over.")
+    tensor_parallel: Count | None = optional("GPUs that a layer is split over.")
     pipeline_parallel: Count | None = optional("Stages that the layers are cut into; default 1.")
     expert_parallel: Count | None = optional(
-        "GPUs that routed experts are dealt out over, whole; default 1: every expert is cut. With "
+        "GPUs that routed experts are distributed over; default 1: every expert is split. With "
         "data_parallel_attention the default is all GPUs of a layer."
     )
     data_parallel_attention: Count | None = optional(
@@ -304,9 +304,9 @@ class TrainingIn(In):
     zero_stage: int | None = Field(default=None, ge=0, le=3, description="0 DDP, 2 SHARD_GRAD_OP, 3 FULL_SHARD.")
     data_parallel: Count | None = optional("Copies of the model; default: as many as GPUs allow.")
     shard_group: Count | None = optional("HSDP: copies that share one set of shards.")
-    tensor_parallel: Count | None = optional("GPUs that a layer is cut over; default 1.")
+    tensor_parallel: Count | None = optional("GPUs that a layer is split over; default 1.")
     pipeline_parallel: Count | None = optional("Stages that the layers are cut into; default 1.")
-    sequence_parallel: bool = Field(default=False, description="Norms and dropout are cut over the tensor ranks, too.")
+    sequence_parallel: bool = Field(default=False, description="Norms and dropout are split over tensor ranks, too.")
     pipeline_chunks: Count | None = optional("Interleaved chunks of a stage; default 1.")
     micro_batches: Sequences | None = optional("Micro-batches of a step; default: the stages.")
     offload: Offload | None = optional(
@@ -438,7 +438,7 @@ class ConstraintsIn(In):
     min_nodes: Nodes = Field(default=1, description="The fewest VMs.")
     max_nodes: Nodes = Field(default=1, description="The most VMs; default 1, with serving 100.")
     utilization: Fraction | None = optional("Share of a GPU's memory that may be used; default 0.92, in training 0.95.")
-    tp_in_nvlink: bool = Field(default=False, description="Layers are cut over GPUs that share NVLink only.")
+    tp_in_nvlink: bool = Field(default=False, description="Split layers only over GPUs that share NVLink.")
     require_infiniband: bool | None = optional(
         "VMs that train together, or hold one replica together, have InfiniBand or another `fabric`; "
         "default: for training and with serving. With false they may use Ethernet."

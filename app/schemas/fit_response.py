@@ -263,9 +263,9 @@ class FitOut(PageOut):
 class ParallelismOut(Out):
     """How a model is distributed over the GPUs of all VMs."""
 
-    tensor: int = Field(description="GPUs that each layer is cut over.")
+    tensor: int = Field(description="GPUs that each layer is split over.")
     pipeline: int = Field(description="Stages that the layers are cut into.")
-    expert: int = Field(description="GPUs that routed experts are dealt out over, whole; 1: each is cut.")
+    expert: int = Field(description="GPUs that routed experts are distributed over; 1: each is split.")
     data_attention: int = Field(description="Groups of a copy with sequences and attention of their own.")
     data: int = Field(description="Copies: replicas of a server, data-parallel ranks of a training.")
     zero_stage: int | None = Field(description="0 DDP to 3 FULL_SHARD; null for a server.")
@@ -285,7 +285,7 @@ class PlacedOut(Out):
     per_gpu: Omittable[PerGpuMemory] = Field(description="The fullest GPU.")
     max_concurrency: Omittable[Figure] = Field(description="Sequences that all copies serve at the same time.")
     speed: Omittable[SpeedFigures] = Field(description="How fast it is.")
-    serving: Omittable[ServiceFigures] = optional("With `serving`: what it bears of the load.")
+    serving: Omittable[ServiceFigures] = optional("With `serving`: the load it sustains.")
     cost: CostsOut = Field(description="The cost, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least headroom.")

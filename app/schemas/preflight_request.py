@@ -28,7 +28,7 @@ class PreflightIn(In):
 
     plan: str = Field(
         min_length=1,
-        description="The text of a plan: CSV with the columns size and region, and if you like count, purchase (spot) "
+        description="The text of a plan: CSV with the columns size and region, and optionally count, purchase (spot) "
         "and id; a JSON list of objects with these; or what `terraform show -json` prints of a plan. At most 1,000 "
         "lines.",
     )

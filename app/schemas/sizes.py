@@ -300,7 +300,7 @@ class AvailabilityPage(PageOut):
     zones_note: str = Field(
         default="A zone number of Azure can mean another zone in another subscription, and an account may not be "
         "allowed to use every zone: check yours before you pin a zone.",
-        description="What zone numbers do not tell.",
+        description="What zone numbers do not say.",
     )
 
 

@@ -106,7 +106,7 @@ HTTP_VERSIONS = {"1.0", "1.1"}
 FRAMING = {b"content-length", b"transfer-encoding"}
 
 FIRST_BYTE = b"H"
-"""What every response begins with. Sent ahead to a client that has ended its side, it tells whether that is there:
+"""What every response begins with. Sent ahead to a client that has ended its side, it shows whether that is there:
 TCP shows no difference between one that only sends no more and one that is gone, until something is sent to it."""
 
 _NO_LINGERING = struct.pack("ii", 1, 0)
@@ -195,7 +195,7 @@ class _BegunTransport:
 class BoundedProtocol(HttpToolsProtocol):
     """One connection; `idle` has those of the server that wait for another request, the longest idle first.
 
-    `note_count` is told how many are left when one ends. `due` is when it is closed unless it gets
+    `note_count` gets how many are left when one ends. `due` is when it is closed unless it gets
     further; `begun` is when its last request began.
     """
 

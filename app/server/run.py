@@ -1,7 +1,7 @@
 """Serves the application: uvicorn's server with bounded connections and a shutdown that ends, in one or more processes.
 
 The parent of several workers replaces those that die, restarts them one after the other, and ends them all. SIGTERM and
-SIGINT end the workers. SIGHUP restarts them: each is told to end only when another one accepts connections in its
+SIGINT end the workers. SIGHUP restarts them: each is asked to end only when another one accepts connections in its
 place. They share the listening sockets, so no connection waits at a worker that ends; each knows how many the others
 have.
 """
@@ -344,7 +344,7 @@ class Supervisor:
 def run_worker(
     config: ServerConfig, sockets: list[socket.socket], ready: pipes.Connection, counts: ConnectionCounts
 ) -> None:
-    """Serve in this process until it is told to end, or its parent has died."""
+    """Serve in this process until it is asked to end, or its parent has died."""
     config.configure_logging()
     handle_other_signals()
 

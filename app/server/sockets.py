@@ -120,7 +120,7 @@ class ConnectionCounts:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Check whether the client has ended its side before its connection was accepted, as far as the system tells."""
+    """Check whether the client has ended its side before its connection was accepted, as far as the system knows."""
     if sys.platform != "linux" or connection.family not in {socket.AF_INET, socket.AF_INET6}:
         return False
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSE_WAIT

@@ -54,7 +54,7 @@ from app.fit.costs import (
     usd_per_gib_month,
 )
 from app.fit.verdict import OLD_PRICE_DAYS
-from app.nearest import either
+from app.nearest import join_with_or
 from app.schemas.catalog import (
     BuyMonthOut,
     BuyOut,
@@ -251,7 +251,7 @@ def _why_no_price(catalog: Catalog, size: SizeDetails, size_key: str, search: Co
         return of_all
     everywhere = PriceSearch(limit=_MOST_REGIONS, **search.model_dump(include={"os", "purchase", "as_of", "known_at"}))
     known_in = tuple(sorted({price["region"] for price in find_prices(catalog, name, everywhere).items}))
-    there = f" in {either(search.region)}" if search.region else " in any region"
+    there = f" in {join_with_or(search.region)}" if search.region else " in any region"
     known = f", as the catalog knew them on {search.known_at}" if search.known_at is not None else ""
     elsewhere = f", but in {plural(len(known_in), 'other region')}" if known_in and search.region else ""
     detail = f"{offer}: no price of {name} is known{there}{elsewhere}{f' on {day}' if search.as_of else ''}{known}"

@@ -1,1 +1,1 @@
-"""How a running program tells what it does: log lines, counters that workers share, traces."""
+"""How a running program reports what it does: log lines, counters that workers share, traces."""

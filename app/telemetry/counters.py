@@ -1,4 +1,4 @@
-"""Counters of worker processes in memory that all of them can read, so that a scrape of any worker tells the sum.
+"""Counters of worker processes in memory that all of them can read, so that a scrape of any worker returns the sum.
 
 Each process has a file of 64-bit floats, mapped into its memory: to count is to add to a number, without a lock or a
 system call. A process holds a lock on its file while it lives, so that others know whose gauges still hold; what the

@@ -28,7 +28,7 @@ MAX_QUEUED = 10_000
 CLOSE_SECONDS = 1.0
 
 _TALKATIVE = ("httpx", "httpcore", "alembic", "asyncio", "urllib3")
-"""Loggers of libraries that tell at level info what is of interest to their developers."""
+"""Loggers of libraries that log at level info what is of interest to their developers."""
 
 _PLAIN = re.compile(r"[\w./:@+,{}-]+", re.ASCII)
 

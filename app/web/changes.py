@@ -1,4 +1,4 @@
-"""The page of changes: what each ingest changed, the newest first, as the feeds tell it."""
+"""The page of changes: what each ingest changed, the newest first, as the feeds report it."""
 
 from typing import Any, get_args
 
@@ -27,7 +27,7 @@ async def render(request: PageRequest) -> str:
 
     filters: ChangeFilter = request.params
     listing, revisions = None, []
-    if not request.errors:  # the listing tells the number of events, and the day from which they are known
+    if not request.errors:  # the listing has the number of events, and the day from which they are known
         listing = await request.executor.ask(find_changes, filters.as_params(ChangeSearch, limit=1))
         revisions = await request.executor.ask(find_revision_changes, filters)
     nothing = listing is not None and not revisions and not filters.model_fields_set

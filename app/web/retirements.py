@@ -128,7 +128,7 @@ class PlanView(QueryParams):
     """An inventory, and what its successors are."""
 
     inventory: Annotated[str, Field(max_length=_MAX_TEXT), AfterValidator(plain_lines)] | None = Field(
-        default=None, description="CSV with the columns size and region, and if you like count and id."
+        default=None, description="CSV with the columns size and region, and optionally count and id."
     )
     os: Os = Field(default="linux", description=PRICED_OS)
     purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for, now and then.")

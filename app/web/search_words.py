@@ -172,7 +172,7 @@ class Vocabulary:
 
     @cached_property
     def cpu_words(self) -> frozenset[str]:
-        """Return the words of processors that tell one from others: lines, generations and models."""
+        """Return the words of processors that distinguish one from others: lines, generations and models."""
         return frozenset(word for words in self.cpus for word in words if len(word) >= _MIN_CPU_WORD) - _OF_ANY_CPU
 
 

@@ -1,6 +1,6 @@
 """The fields of a size on its page and in comparisons: groups, units, what each source says, and differences.
 
-A difference is shown by a sign, an arrow and a word, so that no colour is needed to tell better from worse.
+A difference is shown by a sign, an arrow and a word, so that no colour is needed to distinguish better from worse.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,7 +144,7 @@ class FactGroups:
 
 
 def group_facts(facts: Iterable[Mapping[str, Any]], item: Mapping[str, Any]) -> FactGroups:
-    """Arrange the facts of a size; `item` is the size as the API shows it, which tells what is unknown."""
+    """Arrange the facts of a size; `item` is the size as the API shows it, which shows what is unknown."""
     by_field: dict[str, FieldFacts] = {}
     sources: set[str] = set()
     for fact in facts:

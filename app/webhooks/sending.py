@@ -95,7 +95,7 @@ def check_url(text: str) -> httpx.URL:
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
-        raise BadQuery("URL", text, "is no URL") from None
+        raise BadQuery("URL", text, "is not a URL") from None
     if url.scheme != "https" or not url.host:
         raise BadQuery("URL", text, "must begin with https:// and name a host")
     if url.port is not None and url.port not in range(1, 65536):

@@ -65,7 +65,7 @@ LOADS_OF_A_DOUBLING = 8
 """Loads that are tried from a measured load up to its double."""
 
 Split = tuple[int, int]
-"""Tensor ranks, and GPUs that experts are dealt out over."""
+"""Tensor ranks, and GPUs that experts are distributed over."""
 
 
 def measured_steps() -> list[dict[Split, dict[int, tuple[ServingRun, float]]]]:

@@ -181,7 +181,7 @@ def data_parallel_runs() -> tuple[ServingRun, ...]:
     """Return the runs with data-parallel attention of one GPU each that did not queue, each once.
 
     The table counts degrees of parallelism twice in many of them: 64 groups are 8 GPUs whose experts are both split
-    over 8 and dealt out over 8, as their names say, and `batch` is then of an eighth of a group. All requests are
+    over 8 and distributed over 8, as their names say, and `batch` is then of an eighth of a group. All requests are
     `batch` x groups as the table has them. Runs of vLLM are left out: what of their attention is data parallel is open.
     """
     found = {}

@@ -144,7 +144,7 @@ def check_service(answer: Estimate) -> Iterator[Violation]:
     rate, peak = middle(found, "requests_per_s"), middle(found, "peak_requests_per_s")
     mean = middle(found, "mean_requests_per_s")
     if rate is not None and peak is not None and peak > rate * (1 + 1e-6) and answer.serving:
-        yield Violation("the replicas bear the peak", f"{rate} of {peak} requests/s")
+        yield Violation("the replicas sustain the peak", f"{rate} of {peak} requests/s")
     if peak is not None and mean is not None and mean > peak * TOLERANCE:
         yield Violation("the mean is not above the peak", f"{mean} of {peak} requests/s")
     if (found.replicas_at_mean or 0) > (found.replicas or 0):

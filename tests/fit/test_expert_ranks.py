@@ -1,4 +1,4 @@
-"""Serving with experts dealt out over GPUs, and with data-parallel attention."""
+"""Serving with experts distributed over GPUs, and with data-parallel attention."""
 
 from dataclasses import replace
 from math import isclose

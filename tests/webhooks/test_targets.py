@@ -60,7 +60,7 @@ def test_a_setting_that_names_neither_host_nor_network_is_refused(text: str) -> 
         ("https://user:pass@example.org/", "no password"),
         ("https://example.org/#part", "no fragment"),
         ("https://example.org:99999/", "port must be"),
-        ("https://[::1/", "is no URL"),
+        ("https://[::1/", "is not a URL"),
         (f"https://example.org/{'a' * 2000}", "at most 2,000 characters"),
     ],
 )

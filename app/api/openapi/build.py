@@ -91,7 +91,7 @@ _SCALARS = {"number", "integer", "string", "boolean"}
 
 
 def to_plain_schema(schema: Schema, *, in_request: bool, optional: bool = False) -> Schema:
-    """Return a schema, and those inside it, with one type each; `in_request` tells requests from responses.
+    """Return a schema, and those inside it, with one type each; `in_request` distinguishes requests from responses.
 
     Null becomes a second type of a number, a string or a boolean: where it is a value, and in a field of a body that is
     `optional`, since null is absent there. An object (a `$ref`) or a list is never null: it is left out.

@@ -27,7 +27,7 @@ SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "ve
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
 
 _NAMING_FILTERS = {"q", "name", "series", "category"}
-"""Filters that say which sizes are meant: a placement then also tells why a size without a GPU does not fit.
+"""Filters that say which sizes are meant: a placement then also says why a size without a GPU does not fit.
 
 Without them such sizes, nine of ten, are no candidates: each would only be rejected for what its category says already.
 """

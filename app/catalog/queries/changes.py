@@ -54,7 +54,7 @@ MAX_ENTRIES = 30
 """How many revisions a feed has at most."""
 
 MAX_LINES = 20
-"""How many events of a revision a feed tells at most."""
+"""How many events of a revision a feed has at most."""
 
 
 _REVISION_PATTERN = "[0-9]{1,9}"

@@ -64,7 +64,7 @@ def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
 
 
 def is_cursor_of(cursor: str | None, query: str) -> bool:
-    """Return whether a cursor is of a query, as far as its hash tells."""
+    """Return whether a cursor is of a query, as far as its hash shows."""
     try:
         return bool(_decode(cursor or "")[0] == query_hash(query))
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
@@ -150,7 +150,7 @@ def read_page(
 ) -> Listing:
     """Read one page of a totally ordered list, and count the list unless the snapshot has its total.
 
-    `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
+    `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which shows whether
     there is a next page. `key_of` returns the values of the sort keys of a row. Where the total is `kept`, so that
     counting reads no list, a list without rows is not looked for. Raises CursorGone where the catalog has changed since
     the page before.

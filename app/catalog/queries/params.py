@@ -302,7 +302,7 @@ def _in_unit_of(name: str, value: Any) -> Any:
     try:
         gbps = float(value) / 1000
     except (TypeError, ValueError):
-        return value  # the field's own validation tells what is wrong
+        return value  # the field's own validation reports what is wrong
     return str(gbps) if isinstance(value, str) else gbps  # a body must not have a number in quotes
 
 

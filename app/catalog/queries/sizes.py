@@ -61,7 +61,7 @@ from app.catalog.statements import cached_statement
 from app.db.dialects import SQLITE, Dialect, columns_of
 from app.db.statements import BoundStatement, Row, Rows
 from app.errors import BadQuery, CatalogChanged, NotFound
-from app.nearest import either
+from app.nearest import join_with_or
 
 _MAX_NAMED = 6
 """The most regions a text names; more are only counted."""
@@ -124,7 +124,7 @@ def _regions_statement(sql: Dialect) -> str:
 
 def _detail(asked: OfferParams, known_in: Sequence[str], regions: int) -> str:
     """Return where prices are known, in words: `linux spot: no price is known in eastus, only in westeurope`."""
-    where = f"in {either(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
+    where = f"in {join_with_or(asked.region)}" if 0 < len(asked.region) <= _MAX_NAMED else "in any region"
     if len(asked.region) > _MAX_NAMED:
         where = f"in any of the {len(asked.region)} regions"
     if not known_in:

@@ -299,7 +299,7 @@ def count_sizes(reader: Reader) -> int:
 _COUNT = Statement("select count(*) from size")
 
 MAX_ATTEMPTS = 5
-"""How many revisions a question is tried on before the client is told to retry."""
+"""How many revisions a question is tried on before the client is asked to retry."""
 
 
 def changes_too_fast() -> Busy:

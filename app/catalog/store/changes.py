@@ -37,7 +37,7 @@ from app.catalog.models import Change, Fact, Offer, PriceTotal, PriceTracking, R
 from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.statements import cached_statement
-from app.catalog.store.upsert import batched, count_rows, execute_sql, same_key, temporary_table
+from app.catalog.store.upsert import count_rows, execute_sql, in_batches, same_key, temporary_table
 from app.db.dialects import Dialect, columns_of
 from app.db.statements import ALL_ROWS
 
@@ -135,7 +135,7 @@ def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
     events = [*_size_events(session), *_dispute_events(session, before)]
     empty = dict.fromkeys(CHANGE.c.keys()) | {"revision": before.revision}
     rows = [empty | {"id": number} | event for number, event in enumerate(events, first)]
-    for batch in batched(rows):
+    for batch in in_batches(rows):
         session.execute(insert(CHANGE), batch)
     return len(rows) + _save_price_events(session, before.revision, today, first + len(rows))
 
@@ -169,7 +169,7 @@ def _size_events(session: Session) -> Iterator[Event]:
             yield {"kind": kind, "size_key": row.key, "size": row.name}
     differs = or_(*(old.c[name].is_distinct_from(new.c[name]) for name in CHANGE_FIELDS.values()))
     keys = select(new.c.key).join_from(old, new, same).where(differs).order_by(new.c.key)
-    for batch in batched(session.execute(keys).scalars().all()):
+    for batch in in_batches(session.execute(keys).scalars().all()):
         rows_before, rows_after = (
             {row["key"]: row for row in session.execute(select(table).where(table.c.key.in_(batch))).mappings()}
             for table in (old, new)
@@ -230,7 +230,7 @@ def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
         ("dispute_opened", "new", disputes - before.disputes),
     ):
         names: dict[str, str] = {}
-        for batch in batched(sorted({dispute.size_key for dispute in disputed})):
+        for batch in in_batches(sorted({dispute.size_key for dispute in disputed})):
             names |= {row.key: row.name for row in session.execute(both.where(SIZE.c.key.in_(batch)))}
         for dispute in sorted(disputed, key=lambda item: (item.size_key, item.field, item.source_id)):
             if dispute.size_key in names:

@@ -45,9 +45,9 @@ from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_P
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import (
     TableChange,
-    batched,
     columns_like,
     execute_count,
+    in_batches,
     same_key,
     save_rows,
     temporary_table,
@@ -95,7 +95,7 @@ def drop_prices_of_files(session: Session, prices: Sequence[PriceList]) -> tuple
         return 0, TableChecksum()
     # A run of several days is of complete lists, which are compared one by one: app.catalog.store.price_runs.
     of_files = and_(or_(*of_lists), PRICE.c.seen_until == PRICE.c.valid_from)
-    # Two counts are cheap, and tell the common case that no price went without looking each of them up.
+    # Two counts are cheap, and detect the common case that no price went without looking each of them up.
     both = STAGED_PRICE.join(PRICE, same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))
     had, has = (select(func.count()).select_from(rows).where(of_files) for rows in (PRICE, both))
     if session.execute(had).scalar_one() == session.execute(has).scalar_one():
@@ -160,7 +160,7 @@ def drop_rows_of_files(
     detail = f"is not in the file any more, but prices or availability are for it; the {table.name} stays until they go"
     reports = [Report(file=files[0].file, line=None, column=names[0], cell=key, detail=detail) for key in sorted(used)]
     columns, removed = [table.c[name] for name in names], 0
-    for keys in batched(sorted(gone - {(key,) for key in used})):
+    for keys in in_batches(sorted(gone - {(key,) for key in used})):
         part = [_to_values(key, columns) for key in keys]
         removed += execute_count(session, delete(table).where(tuple_(*columns).in_(part)))
     return TableChange(removed=removed), reports

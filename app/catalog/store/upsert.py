@@ -132,10 +132,10 @@ def _load_existing(session: Session, table: Table, wanted: Iterable[RowKey] | No
 
 def among(column: Column[Any], values: Iterable[Any]) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions that a column has one of some values, each of as many as a statement takes."""
-    return (column.in_(part) for part in batched(values))
+    return (column.in_(part) for part in in_batches(values))
 
 
-def batched(values: Iterable[T]) -> Iterator[list[T]]:
+def in_batches(values: Iterable[T]) -> Iterator[list[T]]:
     """Yield lists of as many values as a statement takes."""
     remaining = iter(values)
     while part := list(islice(remaining, _BATCH_SIZE)):

@@ -32,7 +32,7 @@ That of nine in ten types of transformers is within: benchmarks/accuracy/standar
 UNKNOWN_TYPE_CACHE = Range(low=0.5, mid=1.0, high=1.25)
 """KV cache of a model of an unknown type, of that which a standard decoder with its fields has.
 
-Less with windows and narrower heads that the fields do not tell, more with an indexer. An assumption.
+Less with windows and narrower heads that the fields do not show, more with an indexer. An assumption.
 """
 
 

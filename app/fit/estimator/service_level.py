@@ -223,7 +223,7 @@ class ReplicaLimit(NamedTuple):
 
 
 class ServiceLoad(NamedTuple):
-    """What an option bears: requests a second of the service at its peak and on average, and of its replicas at most.
+    """What an option sustains: requests a second of the service at its peak and on average, and at most.
 
     `needed_nodes` and `mean_nodes` are the VMs that the peak and the average take. `sequences` are the requests that
     each replica has open at the peak, of those that generate; `prefill_replicas` only read prompts, and do so
@@ -520,7 +520,7 @@ class SizedService:
 
 
 def size_service(setup: ServingSetup, level: ServiceLevel, weights: Range, cache: KvCache | None) -> SizedService:
-    """Return the fewest replicas that bear the peak; raises InvalidWorkload where a figure of the GPU is missing."""
+    """Return the fewest replicas that sustain the peak; raises InvalidWorkload where a figure of the GPU is missing."""
     gpus = setup.gpus
     needed = ("gpus.usable_gib", "gpus.bandwidth_gb_per_s", "gpus.peak_tflops")
     if missing := [name for name in needed if getattr(gpus, name.removeprefix("gpus.")) is None]:

@@ -1,4 +1,4 @@
-"""What the speed of serving depends on beside GPUs: lengths, bytes and FLOPs, experts dealt out, prefill apart.
+"""What the speed of serving depends on beside GPUs: lengths, bytes and FLOPs, experts distributed, prefill apart.
 
 Nothing here is fitted: the constants are those of runs without data-parallel attention, on replicas that both prefill
 and decode. `python -m benchmarks.accuracy --only decode_step_data_parallel`, or decode_step_disaggregated, compares it
@@ -191,7 +191,7 @@ def _with_groups(
     """Return the work with what groups with their own sequences send each other, and wait for.
 
     Tokens are sent to the other GPUs that have experts of theirs, once to each, and back (dispatch and combine): twice
-    hidden x 2 bytes x (n - 1) (1 - (1 - 1 / e)^k) a token, with k of its experts dealt out over e of n GPUs, in place
+    hidden x 2 bytes x (n - 1) (1 - (1 - 1 / e)^k) a token, with k of its experts distributed over e of n GPUs, in place
     of the MLP's all-reduce over n GPUs, whose latency it has: over the network where the stage is on several VMs. All
     groups read a prompt at the same time, each its own: d GPUs have the routed experts of d prompts, as one would of
     one. Source: DeepEP, Buffer.get_dispatch_layout.

@@ -209,7 +209,7 @@ def _seconds_by_peak(setup: TrainingSetup, work: TokenWork, peak: float, acceler
 
     A GPU that is not known trains as fast as one of the known GPUs next to it at the least, and at the most. Where a
     known one is slower than another with a lower peak, which is of another type or of a larger NVLink domain, the peak
-    alone does not tell them apart: the faster counts.
+    alone does not distinguish them: the faster counts.
     """
     times = [
         (edge, seconds_per_token(work, replace(other, network_bytes_per_s=accelerator.network_bytes_per_s), gpus))

@@ -197,7 +197,7 @@ def plan_serving(workload: InferenceWorkload, gpus: Gpus, shape: Architecture, a
 
 
 def _expert_ranks(workload: InferenceWorkload, stage_gpus: int, assumptions: Assumptions) -> int:
-    """Return the GPUs that experts are dealt out over: with data-parallel attention all of a stage, else one."""
+    """Return the GPUs that experts are distributed over: with data-parallel attention all of a stage, else one."""
     given = workload.expert_parallel
     if given is None and (workload.data_parallel_attention or 1) > 1:
         why = "with data-parallel attention engines deal experts out over all its GPUs"
@@ -221,7 +221,7 @@ def requested_gpus(workload: InferenceWorkload | TrainingWorkload) -> int:
 
 
 def check_experts(workload: InferenceWorkload, experts: int | None) -> None:
-    """Raise InvalidWorkload where experts are to be dealt out that a model does not have, or not over these GPUs."""
+    """Raise InvalidWorkload where experts are to be distributed that a model does not have, or not over these GPUs."""
     expert, tensor, groups = workload.expert_parallel, workload.tensor_parallel, workload.data_parallel_attention
     if expert is not None and tensor is not None and groups is not None and (tensor * groups) % expert:
         detail = f"{expert} does not divide tensor_parallel x data_parallel_attention, {tensor * groups}"

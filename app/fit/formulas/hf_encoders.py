@@ -434,7 +434,7 @@ _OTHER_PARTS = (
 def vision_parameters(outer: Mapping[str, Any], hidden: int, assumptions: Assumptions) -> int:
     """Return the parameters of the vision tower and its projection to `hidden`; 0 where there is none.
 
-    A tower of an unknown type is not counted, which is recorded, as are audio towers and what other fields tell of:
+    A tower of an unknown type is not counted, which is recorded, as are audio towers and what other fields describe:
     adapters for images and speech, for example.
     """
     if isinstance(outer.get("audio_config"), Mapping):

@@ -505,7 +505,7 @@ _HEADS, _KV_HEADS = count("num_attention_heads"), count("num_key_value_heads")
 class Experts:
     """The names of the fields of a family's experts, and which layers have them; the others have a dense MLP.
 
-    `sparse` tells for each layer whether it has experts (None: all have). `shared` is the width of all shared experts
+    `sparse` says for each layer whether it has experts (None: all have). `shared` is the width of all shared experts
     together, by the width of one. `dense` has the width of a dense MLP, which all layers have where no experts are
     `present`. In a `latent` width, if the family has that, the routed experts work between two more matrices.
     """

@@ -454,7 +454,7 @@ def _read_format(weights: Mapping[str, Any], field: str) -> WeightFormat:
     if (bits, kind) == (4, "float"):
         if block[0] != 1 or block[1] not in (16, 32):
             _reject(f"{field}.group_size", weights.get("group_size"), ("16 (NVFP4) and 32 (MXFP4)",))
-        return NVFP4 if block[1] == 16 else MXFP4  # noqa: PLR2004  # the group size tells NVFP4 from MXFP4
+        return NVFP4 if block[1] == 16 else MXFP4  # noqa: PLR2004  # the group size distinguishes NVFP4 from MXFP4
     allowed = ("8 and 4 of type float", "8 and 4 of type int")
     if kind in ("float", "int"):
         _reject(f"{field}.num_bits", bits, allowed, expected=A_NUMBER)

@@ -13,7 +13,7 @@ class Parallelism:
     """One copy of a model split over `tensor` x `data` x `pipeline` GPUs.
 
     `tensor` GPUs share the attention of a sequence. `data` groups of them have sequences of their own and share the
-    routed experts: data-parallel attention, where every group holds all other weights. The experts are dealt out over
+    routed experts: data-parallel attention, where every group holds all other weights. The experts are distributed over
     `expert` GPUs; where these are fewer than the GPUs of a stage, each expert is split over the rest.
     """
 

@@ -204,7 +204,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "architecture.mlp": ("gated", "most models since 2023 have a gated MLP (SwiGLU)"),
     "architecture.tied_embeddings": (False, "most models above 3B have an output layer of their own"),
     "inference.dtype": ("bf16", "most models are released in 16 bits"),
-    "inference.kv_dtype": ("bf16", "engines keep the cache in 16 bits unless told otherwise"),
+    "inference.kv_dtype": ("bf16", "engines keep the cache in 16 bits unless configured otherwise"),
     "inference.concurrency": (1, "one sequence at a time"),
     "inference.context_tokens": (8192, "a usual context of a sequence; without one it would take no memory"),
     "inference.block_tokens": (1, "tokens are counted one by one; vLLM's pages are 16"),

@@ -86,7 +86,7 @@ class SpeedConstants:
     ultra: float
 
     def pace(self, capabilities: Sequence[str]) -> float:
-        """Return the time relative to Blackwell's; of GPUs that cannot be told apart the geometric mean.
+        """Return the time relative to Blackwell's; of GPUs that cannot be distinguished the geometric mean.
 
         GPUs before Hopper, which have no published rates, are taken to be as Hopper. `capabilities` are CUDA compute
         capabilities.

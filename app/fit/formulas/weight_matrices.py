@@ -128,7 +128,7 @@ class MatrixFormats:
             return
         lists = [self._kept, *(targets for targets, _ in self._groups)]
         by_number = matrix.copies > 1 and any(listed.names_experts for listed in lists)
-        # Experts are named one by one only where a list tells them apart: a model can have 384 in 61 layers.
+        # Experts are named one by one only where a list distinguishes them: a model can have 384 in 61 layers.
         experts = range(matrix.copies if by_number else 1)
         number = len(experts) * (len(matrix.layers) or 1)
         if number > MAX_NAMES or number * sum(listed.steps for listed in lists) > MAX_SEARCH_STEPS:

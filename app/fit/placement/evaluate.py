@@ -31,7 +31,7 @@ from app.fit.verdict import (
     unknown_price_failure,
     worst_first,
 )
-from app.nearest import either
+from app.nearest import join_with_or
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def _check_known_facts(context: CheckContext, code: str) -> Failure | None:
     unknown = [name for name, value in facts.items() if value is None]
     if lacks_speed:
         unknown += ["peak"] if machine.network_gbps is not None else ["peak", "the speed of its network"]
-    return Failure("gpu", code, f"no source states its {either(unknown)}") if unknown else None
+    return Failure("gpu", code, f"no source states its {join_with_or(unknown)}") if unknown else None
 
 
 def _lacks_speed(context: CheckContext) -> bool:
@@ -105,7 +105,7 @@ def _check_split(context: CheckContext, code: str) -> Failure | None:
 
 
 def _check_groups(context: CheckContext, code: str) -> Failure | None:
-    """Check that experts can be dealt out, and groups be formed, as requested."""
+    """Check that experts can be distributed, and groups be formed, as requested."""
     partition, limits = context.prepared.job.partition, context.prepared.limits
     if context.attempt is not None or (partition.expert is None and partition.data is None) or _lacks_speed(context):
         return None

@@ -152,7 +152,7 @@ class ServingJob:
         What the memory of a VM is compared with is added to `compared`.
 
         Fewest VMs, then fewest stages. Layers are split over as many GPUs as share NVLink, since each then reads less;
-        over PCIe only where they must be, and then over as few as possible. Experts are dealt out where ranks cannot
+        over PCIe only where they must be, and then over as few as possible. Experts are distributed where ranks cannot
         cut them, and attention is data-parallel where that takes fewer VMs. Of a service it has the load of each
         replica at the peak.
         """
@@ -234,7 +234,7 @@ class ServingJob:
         return Attempt(key, True, loadable, parallelism, replicas, nodes, required, budget)
 
     def _service_attempt(self, level: ServiceLevel, layout: Layout, bounds: _SearchBounds) -> Attempt:
-        """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
+        """Return a layout with the fewest VMs that sustain the peak; it misses for memory, for a target, or for VMs."""
         parallelism, (budget, by_memory, least, most, machine, compared) = layout.parallelism, bounds
         fixed, _, sequence = self._shares_of_any_gpu(parallelism)
         fixed += by_memory
@@ -386,9 +386,9 @@ def _order_key(parallelism: Parallelism, nodes: int, domain_gpus: int, *, loadab
     """Return the sort key of an attempt that fits."""
     tensor = parallelism.tensor
     over_pcie = tensor > domain_gpus
-    dealt = parallelism.expert > 1
+    spread = parallelism.expert > 1
     grouped = parallelism.data > 1
-    return (1 - loadable, nodes, grouped, parallelism.pipeline, dealt, over_pcie, tensor if over_pcie else -tensor)
+    return (1 - loadable, nodes, grouped, parallelism.pipeline, spread, over_pcie, tensor if over_pcie else -tensor)
 
 
 def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:

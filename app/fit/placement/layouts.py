@@ -28,7 +28,7 @@ class PartitionLimits:
     """What a partition must divide (heads, KV heads, layers, widths), and the parallelism that is requested.
 
     None is unknown or not requested. The latent KV cache of MLA has no KV heads to split. `expert_widths` are those of
-    routed experts; `experts` is how many of them can be dealt out over GPUs, None where none can.
+    routed experts; `experts` is how many of them can be distributed over GPUs, None where none can.
     """
 
     heads: int | None = None
@@ -98,7 +98,7 @@ def partition_error(partition: PartitionLimits, tensor: int, expert_parts: int |
     if partition.heads is not None and partition.heads % tensor:
         return f"{tensor} tensor ranks do not divide {partition.heads} heads"
     if partition.kv_heads is not None and partition.kv_heads % tensor and tensor % partition.kv_heads:
-        return f"{partition.kv_heads} KV heads can neither be dealt out to nor replicated on {tensor} tensor ranks"
+        return f"{partition.kv_heads} KV heads can neither be distributed to nor replicated on {tensor} tensor ranks"
     parts = tensor if expert_parts is None else expert_parts
     for widths, pieces in ((partition.mlp_widths, tensor), (partition.expert_widths, parts)):
         for width in widths:
@@ -185,7 +185,7 @@ def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLim
 def enumerate_layouts(partition: PartitionLimits, gpus: int, reach: int, nodes: int) -> tuple[Layout, ...]:
     """Return the layouts on up to `nodes` VMs with `gpus` GPUs each: fewest stages first, then most tensor ranks.
 
-    `reach` is over how many GPUs a layer can be split. Experts are dealt out where that is requested, or where those
+    `reach` is over how many GPUs a layer can be split. Experts are distributed where that is requested, or where those
     ranks cannot cut them. Cached, because many sizes have the same GPU count.
     """
     if (partition.data or 1) > 1:
@@ -205,17 +205,17 @@ def _stages(partition: PartitionLimits) -> list[int]:
 
 
 def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> Iterator[tuple[int, int]]:
-    """Yield numbers of tensor ranks that a layer can be split over, each with the GPUs that experts are dealt to.
+    """Yield numbers of tensor ranks that a layer can be split over, each with the ranks of experts.
 
     These are as requested, else one, else all, if all get as many.
     """
     for t in _tensor_candidates(partition, gpus, reach):
-        dealt: tuple[int, ...] = (1,)
+        expert_ranks: tuple[int, ...] = (1,)
         if partition.expert is not None:
-            dealt = (partition.expert,) if t % partition.expert == 0 else ()
+            expert_ranks = (partition.expert,) if t % partition.expert == 0 else ()
         elif t > 1 and partition.experts is not None and partition.tensor is None and partition.experts % t == 0:
-            dealt = (1, t)
-        for ep in dealt:
+            expert_ranks = (1, t)
+        for ep in expert_ranks:
             if can_partition(partition, t, t // ep):
                 yield t, ep
                 break
@@ -251,7 +251,7 @@ def enumerate_group_layouts(
 
     `reach` is how many GPUs a link joins; beyond that whole VMs are taken, where they are `joined`. A stage is on a
     part of a VM that divides it, on all of it, or on 2, 4, 8 … VMs: more VMs only add to what is tried. The experts are
-    dealt out over all GPUs of a stage, each as many, unless another number is requested. Stages are one unless
+    distributed over all GPUs of a stage, each as many, unless another number is requested. Stages are one unless
     requested.
     """
     most = max(nodes * gpus if joined and reach >= gpus else 0, reach)

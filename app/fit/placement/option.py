@@ -241,10 +241,10 @@ def explain(option: PlacementOption) -> str:
     memory = "the model can be cut that way"
     if isfinite(budget):
         memory = f"needs {need:.1f} of {budget:.1f} GiB on each GPU ({100 * (budget - need) / budget:.0f}% to spare)"
-    experts = "the experts are dealt out whole" if parallelism.expert > 1 else ""
+    experts = "the experts are distributed whole" if parallelism.expert > 1 else ""
     if parallelism.data > 1:
         whose = "each GPU" if parallelism.tensor == 1 else f"each group of {parallelism.tensor} GPUs"
-        experts = f"{whose} has the attention and the cache of its own sequences, and the experts are dealt out"
+        experts = f"{whose} has the attention and the cache of its own sequences, and the experts are distributed"
     parts = [
         f"Fits on {nodes}{_parallelism_text(option)}: {memory}",
         experts,
@@ -379,7 +379,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
 
 
 def service_figures(option: PlacementOption) -> ServiceFigures | None:
-    """Return what an option bears of a service; None where none is asked for."""
+    """Return what an option sustains of a service; None where none is asked for."""
     job, attempt, speed, load = option.prepared.job, option.attempt, option.speed, option.attempt.load
     if not isinstance(job, ServingJob) or load is None or speed is None:
         return None

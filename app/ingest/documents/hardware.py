@@ -90,7 +90,7 @@ def _to_name(match: re.Match[str]) -> str:
 
 
 def _with_generation(name: str, generation: str | None) -> str:
-    """Append the generation to a name with neither a model number nor a code name, which tell it themselves."""
+    """Append the generation to a name with neither a model number nor a code name, which show it themselves."""
     if generation is None or re.search(r"\(|\d\w*\d", name):
         return name
     return f"{name} (generation {_ORDINALS.get(generation.lower(), generation)})"

@@ -48,7 +48,7 @@ _SIZE_PATTERNS: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (re.compile(rf"\b(?P<times>\d+)\s*[x×]\s*{_RATE}[^.;]*?\bInfiniBand\b[^.;]*?\bper VM\b", re.IGNORECASE), _per_vm),
     # The backend network of the VM as a whole, named by its rate and generation.
     (re.compile(rf"\bsupports?\b[^.;]*?{_RATE}\s+InfiniBand\b", re.IGNORECASE), _per_vm),
-    # Versions of NVLink are told apart because they differ in bandwidth.
+    # Versions of NVLink are kept apart because they differ in bandwidth.
     (re.compile(r"\bNVLink\s+(?P<version>\d(?:\.\d)?)\b", re.IGNORECASE), _nvlink_version),
     (
         re.compile(

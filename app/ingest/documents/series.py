@@ -230,7 +230,7 @@ _SERIES_LIST = re.compile(
 _SERIES_SEPARATOR = re.compile(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])")
 _OPENING_DATE = re.compile(r"(?:on|by|from|as of)\s[^.;]{6,20}\d{4},", re.IGNORECASE)
 SOME_SIZES = re.compile(r"\b(?:all|the|these|following)\s+(?!vm\b)[a-z]+\s+sizes\s+(?:in|of)\b", re.IGNORECASE)
-"""Sizes of a series that a sentence tells from its others: `all isolated sizes in this series`."""
+"""Sizes of a series that a sentence distinguishes from its others: `all isolated sizes in this series`."""
 _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
 
 

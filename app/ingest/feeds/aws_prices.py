@@ -45,7 +45,7 @@ PRODUCT_COLUMNS: Mapping[str, str] = {
     "Pre Installed S/W": "preInstalledSw",
     "Region Code": "regionCode",
 }
-"""The columns of CSV that tell products apart, each with its name in JSON."""
+"""The columns of CSV that distinguish products, each with its name in JSON."""
 TERM_COLUMNS = (
     *("TermType", "StartingRange", "Unit", "PricePerUnit", "Currency"),
     *("LeaseContractLength", "PurchaseOption", "OfferingClass"),
@@ -59,7 +59,7 @@ _IN_REGIONS: Mapping[str, tuple[str, ...]] = {
 """Which rows are of instances in a region: a file also has disks, hosts, transfer, and what local zones have."""
 
 
-class LeftOut(StrEnum):
+class SkipReason(StrEnum):
     """Why a row is no price of the catalog although nothing is wrong with it."""
 
     TENANCY = "dedicated tenancy or host"
@@ -72,13 +72,13 @@ class LeftOut(StrEnum):
     UNPRICED = "price 0, which is none"
 
 
-_EXCLUSIONS: tuple[tuple[LeftOut, str, tuple[str, ...]], ...] = (
-    (LeftOut.TENANCY, "Tenancy", ("Shared",)),
-    (LeftOut.CAPACITY, "CapacityStatus", ("Used",)),
-    (LeftOut.CAPACITY, "MarketOption", ("OnDemand",)),
-    (LeftOut.SOFTWARE, "Pre Installed S/W", ("NA",)),
-    (LeftOut.OTHER_OS, "Operating System", ("Linux", "Windows")),
-    (LeftOut.OWN_LICENCE, "License Model", ("No License required",)),
+_EXCLUSIONS: tuple[tuple[SkipReason, str, tuple[str, ...]], ...] = (
+    (SkipReason.TENANCY, "Tenancy", ("Shared",)),
+    (SkipReason.CAPACITY, "CapacityStatus", ("Used",)),
+    (SkipReason.CAPACITY, "MarketOption", ("OnDemand",)),
+    (SkipReason.SOFTWARE, "Pre Installed S/W", ("NA",)),
+    (SkipReason.OTHER_OS, "Operating System", ("Linux", "Windows")),
+    (SkipReason.OWN_LICENCE, "License Model", ("No License required",)),
 )
 """What a row is left out for unless a column has one of some values, in this order."""
 
@@ -98,9 +98,9 @@ def to_prices(row: Item, _region: str, _day: date) -> Outcome:
         if row[column] not in allowed:
             return reason
     if row["operation"] != OPERATIONS[row["Operating System"]]:
-        return LeftOut.SOFTWARE
+        return SkipReason.SOFTWARE
     purchase = _purchase(row)
-    if isinstance(purchase, LeftOut):
+    if isinstance(purchase, SkipReason):
         return purchase
     for column, allowed in _CONSTANTS.items():
         if row[column] not in allowed:
@@ -112,19 +112,19 @@ def to_prices(row: Item, _region: str, _day: date) -> Outcome:
     except ValueError as error:
         raise UnknownMeterError("PricePerUnit", row["PricePerUnit"], str(error)) from None
     if not nano:
-        return LeftOut.UNPRICED
+        return SkipReason.UNPRICED
     return ((row["Instance Type"], Purchase(row["Operating System"].lower(), purchase), nano),)
 
 
-def _purchase(row: Item) -> str | LeftOut:
+def _purchase(row: Item) -> str | SkipReason:
     if row["TermType"] == "OnDemand":
         return "on_demand"
     if row["TermType"] != "Reserved":
         raise UnknownMeterError("TermType", row["TermType"], "is not OnDemand or Reserved")
     if row["OfferingClass"] != "standard":
-        return LeftOut.CONVERTIBLE
+        return SkipReason.CONVERTIBLE
     if row["PurchaseOption"] != "No Upfront":
-        return LeftOut.UPFRONT
+        return SkipReason.UPFRONT
     if row["LeaseContractLength"] not in TERMS:
         raise UnknownMeterError("LeaseContractLength", row["LeaseContractLength"], f"is not {' or '.join(TERMS)}")
     return TERMS[row["LeaseContractLength"]]

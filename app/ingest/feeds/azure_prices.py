@@ -1,8 +1,8 @@
 """Reads the Azure Retail Prices API: which of its items is the price of a size, and why another is none.
 
 An item is one meter of one way to buy. A size in a region has about 13 of them, of which up to eight are prices of the
-catalog; what tells them apart is in texts (`productName`, `skuName`, `type`, `reservationTerm`). Each region is a walk
-of its own from page to page, since only a walk over few pages is consistent while prices change.
+catalog; what distinguishes them is in texts (`productName`, `skuName`, `type`, `reservationTerm`). Each region is a
+walk of its own from page to page, since only a walk over few pages is consistent while prices change.
 """
 
 import re
@@ -32,7 +32,7 @@ from app.ingest.feeds.price_lists import (
 )
 
 
-class LeftOut(StrEnum):
+class SkipReason(StrEnum):
     """Why an item is no price of the catalog although nothing is wrong with it."""
 
     OTHER_SERVICE = "another service than Virtual Machines"
@@ -66,25 +66,25 @@ def _has_suffix(item: Item, suffix: str) -> bool:
     return any(_text(item, name).endswith(suffix) for name in ("skuName", "meterName"))
 
 
-_EXCLUSIONS: tuple[tuple[LeftOut, Callable[[Item], bool]], ...] = (
-    (LeftOut.OTHER_SERVICE, lambda item: _text(item, "serviceName") != "Virtual Machines"),
-    (LeftOut.CLOUD_SERVICES, lambda item: _CLOUD_SERVICES.search(_text(item, "productName")) is not None),
+_EXCLUSIONS: tuple[tuple[SkipReason, Callable[[Item], bool]], ...] = (
+    (SkipReason.OTHER_SERVICE, lambda item: _text(item, "serviceName") != "Virtual Machines"),
+    (SkipReason.CLOUD_SERVICES, lambda item: _CLOUD_SERVICES.search(_text(item, "productName")) is not None),
     (
-        LeftOut.DEDICATED_HOST,
+        SkipReason.DEDICATED_HOST,
         lambda item: "Dedicated" in _text(item, "productName") or _HOST_NAME.search(_size(item)) is not None,
     ),
-    (LeftOut.LOW_PRIORITY, lambda item: _has_suffix(item, " Low Priority")),
-    (LeftOut.DEV_TEST, lambda item: item.get("type") == "DevTestConsumption"),
-    (LeftOut.EXPIRED, lambda item: _has_suffix(item, " - Expired")),
-    (LeftOut.NO_SIZE, lambda item: not _size(item)),
+    (SkipReason.LOW_PRIORITY, lambda item: _has_suffix(item, " Low Priority")),
+    (SkipReason.DEV_TEST, lambda item: item.get("type") == "DevTestConsumption"),
+    (SkipReason.EXPIRED, lambda item: _has_suffix(item, " - Expired")),
+    (SkipReason.NO_SIZE, lambda item: not _size(item)),
     (
-        LeftOut.PROMOTION,
+        SkipReason.PROMOTION,
         lambda item: (
             _PROMOTION.search(_text(item, "productName")) is not None and not _size(item).lower().endswith("_promo")
         ),
     ),
     (
-        LeftOut.LONG_TERM,
+        SkipReason.LONG_TERM,
         lambda item: item.get("type") == "Reservation" and _text(item, "reservationTerm") in _IGNORED_TERMS,
     ),
 )
@@ -115,7 +115,7 @@ def to_prices(item: Item, region: str, day: date) -> Outcome:
             return reason
     _check(item, region)
     if not _in_force(item, day):
-        return LeftOut.NOT_IN_FORCE
+        return SkipReason.NOT_IN_FORCE
     size, os = _size(item), "windows" if _WINDOWS.search(_text(item, "productName")) else "linux"
     purchase = next((name for name, applies in PURCHASES.items() if applies(item)), None)
     if purchase is None:
@@ -131,7 +131,7 @@ def to_prices(item: Item, region: str, day: date) -> Outcome:
             raise UnknownMeterError("savingsPlan", plan.get("term"), "is not a known term of a savings plan")
         prices.append((size, Purchase(os, f"savings_{term}"), _nano_per_hour(plan, "retailPrice", 1)))
     stated = tuple(price for price in prices if price[2])
-    return stated or LeftOut.UNPRICED
+    return stated or SkipReason.UNPRICED
 
 
 def _check(item: Item, region: str) -> None:

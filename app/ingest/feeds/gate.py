@@ -3,7 +3,7 @@
 A vendor's API sometimes loses most of its rows for days, or sends figures of another kind; both look like news. A list
 that shrinks or moves more than lists do is refused, with everything that is odd about it; of another list the prices
 that jump are held back, until a list of another day has the same. Those are remembered in a file beside the fetched
-lists and not in the catalog, which has what sources are believed to state.
+lists and not in the catalog, which has the values that were accepted.
 
 The last accepted list is what the catalog has of the source, or of other retail prices where it has nothing.
 """

@@ -46,7 +46,7 @@ PartPrices = Mapping[tuple[str, Purchase], Mapping[str, Fraction]]
 """USD an hour of each part, by region and way to buy."""
 
 
-class LeftOut(StrEnum):
+class SkipReason(StrEnum):
     """Why a size has no price although the vendor lists parts."""
 
     NO_PARTS = "of whose parts the catalog knows too little"
@@ -89,13 +89,13 @@ def add_parts(recipes: Mapping[str, Recipe | None], prices: PartPrices, scope: R
 
 def _to_prices(item: Item, _region: str, _day: date) -> Outcome:
     if not item["offered"]:
-        return LeftOut.NOT_OFFERED
+        return SkipReason.NOT_OFFERED
     if item["parts"] is None:
-        return LeftOut.NO_PARTS
+        return SkipReason.NO_PARTS
     if not item["parts"].keys() <= item["prices"].keys():
-        return LeftOut.PART_WITHOUT_PRICE
+        return SkipReason.PART_WITHOUT_PRICE
     usd = sum((quantity * item["prices"][part] for part, quantity in item["parts"].items()), Fraction())
-    return ((item["size"], item["purchase"], to_nano(usd)),) if usd else LeftOut.PART_WITHOUT_PRICE
+    return ((item["size"], item["purchase"], to_nano(usd)),) if usd else SkipReason.PART_WITHOUT_PRICE
 
 
 _SUMS = ItemRules(to_prices=_to_prices, describe=lambda item: str(item["size"]), size_column="size")

@@ -1,7 +1,7 @@
 """Collects what a feed states of prices into lists by region, and says why an item is none.
 
-A vendor's list has many items of a size in a region, and what tells them apart is in texts. The reader of a feed has an
-explicit condition for each way to buy; exactly one item may meet it for a size, region and operating system.
+A vendor's list has many items of a size in a region, and what distinguishes them is in texts. The reader of a feed has
+an explicit condition for each way to buy; exactly one item may meet it for a size, region and operating system.
 """
 
 from array import array
@@ -57,7 +57,7 @@ class UnknownMeterError(ValueError):
 class ItemRules:
     """How the items of a feed are read: raises UnknownMeterError for what is neither a price nor left out.
 
-    `describe` tells what an item is; `size_column` is the field that names its size.
+    `describe` says what an item is; `size_column` is the field that names its size.
     """
 
     to_prices: Callable[[Item, str, date], Outcome]
@@ -90,8 +90,8 @@ def to_usd(value: object) -> Decimal:
 
 REPORT_LIMIT = 50
 """Reports of a region that are kept: should a vendor change a text, each of its items would be one."""
-_TOLD = 5
-"""Items of several for one price that a report tells."""
+_SHOWN = 5
+"""Items of several for one price that a report names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +226,10 @@ class RegionMapper:
         names = {size_key(price.size) for price in several}
         if len(names) == len(several) and len({price.nano_usd_per_hour for price in several}) == 1:
             return min(several, key=lambda price: price.size)
-        told = several[:_TOLD]
-        lines = ", ".join(str(price.line) for price in told)
-        figures = ", ".join(to_usd_text(price.nano_usd_per_hour) for price in told)
-        more = f" and {len(several) - _TOLD:,} more" if len(several) > _TOLD else ""
+        shown = several[:_SHOWN]
+        lines = ", ".join(str(price.line) for price in shown)
+        figures = ", ".join(to_usd_text(price.nano_usd_per_hour) for price in shown)
+        more = f" and {len(several) - _SHOWN:,} more" if len(several) > _SHOWN else ""
         detail = f"items {lines}{more} are each the price of {first.os} {first.purchase} ({figures}); none is taken"
         self._report(first.line, self.rules.size_column, first.size, detail)
         return None

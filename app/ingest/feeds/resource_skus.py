@@ -95,12 +95,12 @@ def _flag(name: str, *, negated: bool = False) -> Reader:
 
 
 def _listed(name: str, item: str) -> Reader:
-    """Return a reader that tells whether a list has an item."""
+    """Return a predicate of whether a list has an item."""
     return _read(name, lambda text: item in (listed.strip() for listed in text.split(",")))
 
 
 def _temp_disk(capabilities: Capabilities) -> Figure | None:
-    """Return the temporary disk; 0 is none, but not where the local disks are NVMe, which are told elsewhere."""
+    """Return the temporary disk; 0 is none, but not where the local disks are NVMe, which other fields have."""
     figure = _number("MaxResourceVolumeMB", MIB_PER_GIB)(capabilities)
     return None if figure and not figure[1] and "NvmeDiskSizeInMiB" in capabilities else figure
 

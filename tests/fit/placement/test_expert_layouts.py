@@ -1,4 +1,4 @@
-"""Where experts are dealt out, and where attention is data-parallel, on VMs of one size."""
+"""Where experts are distributed, and where attention is data-parallel, on VMs of one size."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -82,7 +82,7 @@ def test_an_option_says_that_its_experts_are_dealt_out() -> None:
     load = serving(dtype="fp8", data_parallel_attention=8, tensor_parallel=1)
     text = explain(expect_option(prepare_request(load, DEEPSEEK_V3), H200))
     assert "with EP=8, DP attention=8" in text
-    assert "each GPU has the attention and the cache of its own sequences, and the experts are dealt out" in text
+    assert "each GPU has the attention and the cache of its own sequences, and the experts are distributed" in text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.catalog.money import to_usd_text
-from app.ingest.feeds.azure_prices import AZURE_RULES, LeftOut
+from app.ingest.feeds.azure_prices import AZURE_RULES, SkipReason
 from app.ingest.feeds.price_lists import REPORT_LIMIT, ReadScope, RegionMapper, RegionPrices
 from tests.ingest.feeds.meters import B16ALS_V2, CLOUD_SERVICES, LINUX, WINDOWS, Item, item, plans
 
@@ -50,7 +50,7 @@ def test_the_thirteen_items_of_one_size_are_eight_prices() -> None:
         ("windows", "on_demand"): "0.747",
         ("windows", "spot"): "0.6723",
     }
-    assert found.left_out == {LeftOut.LOW_PRIORITY: 3, LeftOut.DEV_TEST: 2} | {LeftOut.CLOUD_SERVICES: 2}
+    assert found.left_out == {SkipReason.LOW_PRIORITY: 3, SkipReason.DEV_TEST: 2} | {SkipReason.CLOUD_SERVICES: 2}
     assert (found.items, found.reports) == (13, ())
 
 
@@ -69,7 +69,7 @@ def test_a_reservation_is_divided_exactly_and_rounded_once() -> None:
 
 
 def test_a_reservation_of_five_years_is_left_out() -> None:
-    assert reason(type="Reservation", reservationTerm="5 Years") == LeftOut.LONG_TERM
+    assert reason(type="Reservation", reservationTerm="5 Years") == SkipReason.LONG_TERM
 
 
 @pytest.mark.parametrize(
@@ -144,29 +144,29 @@ def test_the_end_of_the_product_tells_the_system(product: str, os: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "left_out"),
     [
-        ({"skuName": "B16als v2 Low Priority"}, LeftOut.LOW_PRIORITY),
-        ({"meterName": "B16als v2 Low Priority"}, LeftOut.LOW_PRIORITY),
-        ({"productName": CLOUD_SERVICES}, LeftOut.CLOUD_SERVICES),
-        ({"productName": "Easv5 Series CloudServices"}, LeftOut.CLOUD_SERVICES),
-        ({"productName": "Easv4 Series Dedicated Host"}, LeftOut.DEDICATED_HOST),
-        ({"productName": "Easv5 Series DedicatedHost"}, LeftOut.DEDICATED_HOST),
-        ({"armSkuName": "Dsv3_Type3"}, LeftOut.DEDICATED_HOST),
-        ({"armSkuName": "Ebsv5-Type1"}, LeftOut.DEDICATED_HOST),
-        ({"armSkuName": "Edsv4_Type 1"}, LeftOut.DEDICATED_HOST),
-        ({"armSkuName": "Fsv2 Type3"}, LeftOut.DEDICATED_HOST),
-        ({"type": "DevTestConsumption"}, LeftOut.DEV_TEST),
-        ({"armSkuName": ""}, LeftOut.NO_SIZE),
-        ({"armSkuName": "  "}, LeftOut.NO_SIZE),
-        ({"armSkuName": None}, LeftOut.NO_SIZE),
-        ({"serviceName": "Virtual Machines Licenses"}, LeftOut.OTHER_SERVICE),
-        ({"meterName": "D2 v2/DS2 v2 - Expired"}, LeftOut.EXPIRED),
-        ({"productName": "Virtual Machines H Promo Series"}, LeftOut.PROMOTION),
-        ({"retailPrice": 0.0}, LeftOut.UNPRICED),
-        ({"effectiveStartDate": "2026-09-01T00:00:00Z"}, LeftOut.NOT_IN_FORCE),
-        ({"effectiveEndDate": "2026-08-22T00:00:00Z"}, LeftOut.NOT_IN_FORCE),
+        ({"skuName": "B16als v2 Low Priority"}, SkipReason.LOW_PRIORITY),
+        ({"meterName": "B16als v2 Low Priority"}, SkipReason.LOW_PRIORITY),
+        ({"productName": CLOUD_SERVICES}, SkipReason.CLOUD_SERVICES),
+        ({"productName": "Easv5 Series CloudServices"}, SkipReason.CLOUD_SERVICES),
+        ({"productName": "Easv4 Series Dedicated Host"}, SkipReason.DEDICATED_HOST),
+        ({"productName": "Easv5 Series DedicatedHost"}, SkipReason.DEDICATED_HOST),
+        ({"armSkuName": "Dsv3_Type3"}, SkipReason.DEDICATED_HOST),
+        ({"armSkuName": "Ebsv5-Type1"}, SkipReason.DEDICATED_HOST),
+        ({"armSkuName": "Edsv4_Type 1"}, SkipReason.DEDICATED_HOST),
+        ({"armSkuName": "Fsv2 Type3"}, SkipReason.DEDICATED_HOST),
+        ({"type": "DevTestConsumption"}, SkipReason.DEV_TEST),
+        ({"armSkuName": ""}, SkipReason.NO_SIZE),
+        ({"armSkuName": "  "}, SkipReason.NO_SIZE),
+        ({"armSkuName": None}, SkipReason.NO_SIZE),
+        ({"serviceName": "Virtual Machines Licenses"}, SkipReason.OTHER_SERVICE),
+        ({"meterName": "D2 v2/DS2 v2 - Expired"}, SkipReason.EXPIRED),
+        ({"productName": "Virtual Machines H Promo Series"}, SkipReason.PROMOTION),
+        ({"retailPrice": 0.0}, SkipReason.UNPRICED),
+        ({"effectiveStartDate": "2026-09-01T00:00:00Z"}, SkipReason.NOT_IN_FORCE),
+        ({"effectiveEndDate": "2026-08-22T00:00:00Z"}, SkipReason.NOT_IN_FORCE),
     ],
 )
-def test_an_item_that_is_no_price_of_the_catalog_is_left_out(fields: dict[str, Any], left_out: LeftOut) -> None:
+def test_an_item_that_is_no_price_of_the_catalog_is_left_out(fields: dict[str, Any], left_out: SkipReason) -> None:
     assert reason(**fields) == left_out
 
 
