@@ -12,113 +12,84 @@ TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
 MAX_NAME_LENGTH = 60
 """Longer names match nothing."""
 
+_SYNONYMS = """
+gpu_model gpu_name gpu_type gpu_family gpu_id gpus_model accelerator card -> gpu gpu_model
+vendor gpu_maker gpu_brand manufacturer -> gpu_vendor
+gpus gpu_count num_gpus n_gpus gpu_num -> min_gpus gpu_count
+vram min_vram gpu_memory gpu_mem gpu_ram min_gpu_memory gpu_memory_gib vram_gib -> min_gpu_mem gpu_memory_gib
+max_vram max_gpu_memory -> max_gpu_mem
+vram_per_gpu gpu_memory_per_gpu gpu_memory_gib_per_gpu -> min_gpu_mem_per_gpu gpu_memory_gib_per_gpu
+min_vram_per_gpu min_gpu_memory_per_gpu -> min_gpu_mem_per_gpu gpu_memory_gib_per_gpu
+vcpu cpus cores min_cpu min_cpus min_cores cpu_count -> min_vcpus vcpus
+max_cpu max_cpus max_cores -> max_vcpus
+vcpus -> min_vcpus
+memory memory_gib ram min_ram mem min_mem min_memory_gib -> min_memory memory_gib memory_optimized
+max_ram max_mem max_memory_gib -> max_memory
+disk local_disk min_disk local_disk_gib storage -> min_local_disk storage_optimized
+temp_disk -> temp_disk_gib
+network network_gbps network_mbps bandwidth -> min_network_gbps network_mbps
+disks data_disks max_data_disks -> min_data_disks max_data_disks
+nics max_nics network_interfaces -> min_nics max_nics
+iops disk_iops uncached_disk_iops -> min_uncached_disk_iops uncached_disk_iops
+processor cpu_model cpu_generation -> cpu cpu_model
+infiniband_gbps -> min_infiniband_gbps
+price cost usd usd_per_hour hourly_price price_per_hour -> usd_per_hour cost_per_hour max_usd_per_hour
+max_price price_max max_cost max_usd max_hourly_price -> max_usd_per_hour budget_usd_per_month
+max_usd_per_hour budget max_budget max_usd_per_month -> budget_usd_per_month max_usd_per_month max_usd_per_hour
+budget_usd_per_month -> budget_usd_per_month max_usd_per_month max_usd_per_hour
+min_price -> min_usd_per_hour
+price_per_gpu -> usd_per_gpu_hour
+price_per_vcpu price_per_core price_per_cpu -> usd_per_vcpu_hour
+price_per_score price_per_coremark -> usd_per_1000_coremark_hour
+price_per_gib price_per_gb -> usd_per_memory_gib_hour usd_per_gpu_gib_hour
+spot -> purchase=spot spot_usd_per_hour
+on_demand -> purchase=on_demand on_demand_usd_per_hour
+reserved reservation ri -> purchase=reserved_1y purchase=reserved_3y
+savings savings_plan -> purchase=savings_1y purchase=savings_3y
+linux -> os=linux
+windows -> os=windows
+system operating_system platform -> os
+size sizes vm sku vm_size instance instance_type machine_type -> name size
+family vm_family size_family -> series
+arm aarch64 -> arm64
+x86 x86_64 amd64 intel64 -> x64
+gpu -> gpu_accelerated
+fpga -> fpga_accelerated
+hpc -> high_performance_compute
+compute -> compute_optimized
+general -> general_purpose
+active available live ga -> current
+deprecated ending -> retiring
+cloud clouds csp -> provider
+amazon amazon_web_services ec2 -> aws
+google google_cloud gcloud gce -> gcp
+microsoft microsoft_azure -> azure
+oracle oracle_cloud -> oci
+uk -> GB
+location locations zone regions region -> region regions
+page offset skip page_token start -> cursor
+per_page page_size top max_results pagesize -> limit
+order order_by orderby sort_by sortby -> sort
+columns select cols -> fields
+query search text keyword -> q
+quantization quant precision data_type datatype torch_dtype -> dtype
+context context_tokens context_length context_size max_context ctx -> context_tokens sequence_tokens context
+max_model_len sequence_length -> context_tokens sequence_tokens context
+batch_size batch users concurrent_users concurrency -> concurrency users
+nodes vms max_vms -> max_nodes
+method training training_method finetune fine_tune finetuning -> train
+date day on -> as_of
+float16 half f16 -> fp16
+bfloat16 bfloat -> bf16
+float32 float f32 -> fp32
+float8 f8 fp8_e4m3 -> fp8
+4bit 4_bit q4 -> int4
+8bit 8_bit q8 -> int8
+"""
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        ("gpu_model", "gpu_name", "gpu_type", "gpu_family", "gpu_id", "gpus_model", "accelerator", "card"),
-        ("gpu", "gpu_model"),
-    ),
-    **dict.fromkeys(("vendor", "gpu_maker", "gpu_brand", "manufacturer"), ("gpu_vendor",)),
-    **dict.fromkeys(("gpus", "gpu_count", "num_gpus", "n_gpus", "gpu_num"), ("min_gpus", "gpu_count")),
-    **dict.fromkeys(
-        ("vram", "min_vram", "gpu_memory", "gpu_mem", "gpu_ram", "min_gpu_memory", "gpu_memory_gib", "vram_gib"),
-        ("min_gpu_mem", "gpu_memory_gib"),
-    ),
-    **dict.fromkeys(("max_vram", "max_gpu_memory"), ("max_gpu_mem",)),
-    **dict.fromkeys(
-        ("vram_per_gpu", "gpu_memory_per_gpu", "gpu_memory_gib_per_gpu", "min_vram_per_gpu", "min_gpu_memory_per_gpu"),
-        ("min_gpu_mem_per_gpu", "gpu_memory_gib_per_gpu"),
-    ),
-    **dict.fromkeys(("vcpu", "cpus", "cores", "min_cpu", "min_cpus", "min_cores", "cpu_count"), ("min_vcpus", "vcpus")),
-    **dict.fromkeys(("max_cpu", "max_cpus", "max_cores"), ("max_vcpus",)),
-    "vcpus": ("min_vcpus",),
-    **dict.fromkeys(
-        ("memory", "memory_gib", "ram", "min_ram", "mem", "min_mem", "min_memory_gib"),
-        ("min_memory", "memory_gib", "memory_optimized"),
-    ),
-    **dict.fromkeys(("max_ram", "max_mem", "max_memory_gib"), ("max_memory",)),
-    **dict.fromkeys(
-        ("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk", "storage_optimized")
-    ),
-    "temp_disk": ("temp_disk_gib",),
-    **dict.fromkeys(("network", "network_gbps", "network_mbps", "bandwidth"), ("min_network_gbps", "network_mbps")),
-    **dict.fromkeys(("disks", "data_disks", "max_data_disks"), ("min_data_disks", "max_data_disks")),
-    **dict.fromkeys(("nics", "max_nics", "network_interfaces"), ("min_nics", "max_nics")),
-    **dict.fromkeys(("iops", "disk_iops", "uncached_disk_iops"), ("min_uncached_disk_iops", "uncached_disk_iops")),
-    **dict.fromkeys(("processor", "cpu_model", "cpu_generation"), ("cpu", "cpu_model")),
-    "infiniband_gbps": ("min_infiniband_gbps",),
-    **dict.fromkeys(
-        ("price", "cost", "usd", "usd_per_hour", "hourly_price", "price_per_hour"),
-        ("usd_per_hour", "cost_per_hour", "max_usd_per_hour"),
-    ),
-    **dict.fromkeys(
-        ("max_price", "price_max", "max_cost", "max_usd", "max_hourly_price"),
-        ("max_usd_per_hour", "budget_usd_per_month"),
-    ),
-    **dict.fromkeys(
-        ("max_usd_per_hour", "budget", "max_budget", "max_usd_per_month", "budget_usd_per_month"),
-        ("budget_usd_per_month", "max_usd_per_month", "max_usd_per_hour"),
-    ),
-    "min_price": ("min_usd_per_hour",),
-    "price_per_gpu": ("usd_per_gpu_hour",),
-    **dict.fromkeys(("price_per_vcpu", "price_per_core", "price_per_cpu"), ("usd_per_vcpu_hour",)),
-    **dict.fromkeys(("price_per_score", "price_per_coremark"), ("usd_per_1000_coremark_hour",)),
-    **dict.fromkeys(("price_per_gib", "price_per_gb"), ("usd_per_memory_gib_hour", "usd_per_gpu_gib_hour")),
-    "spot": ("purchase=spot", "spot_usd_per_hour"),
-    "on_demand": ("purchase=on_demand", "on_demand_usd_per_hour"),
-    **dict.fromkeys(("reserved", "reservation", "ri"), ("purchase=reserved_1y", "purchase=reserved_3y")),
-    **dict.fromkeys(("savings", "savings_plan"), ("purchase=savings_1y", "purchase=savings_3y")),
-    "linux": ("os=linux",),
-    "windows": ("os=windows",),
-    **dict.fromkeys(("system", "operating_system", "platform"), ("os",)),
-    **dict.fromkeys(
-        ("size", "sizes", "vm", "sku", "vm_size", "instance", "instance_type", "machine_type"), ("name", "size")
-    ),
-    **dict.fromkeys(("family", "vm_family", "size_family"), ("series",)),
-    **dict.fromkeys(("arm", "aarch64"), ("arm64",)),
-    **dict.fromkeys(("x86", "x86_64", "amd64", "intel64"), ("x64",)),
-    "gpu": ("gpu_accelerated",),
-    "fpga": ("fpga_accelerated",),
-    "hpc": ("high_performance_compute",),
-    "compute": ("compute_optimized",),
-    "general": ("general_purpose",),
-    **dict.fromkeys(("active", "available", "live", "ga"), ("current",)),
-    **dict.fromkeys(("deprecated", "ending"), ("retiring",)),
-    **dict.fromkeys(("cloud", "clouds", "csp"), ("provider",)),
-    **dict.fromkeys(("amazon", "amazon_web_services", "ec2"), ("aws",)),
-    **dict.fromkeys(("google", "google_cloud", "gcloud", "gce"), ("gcp",)),
-    **dict.fromkeys(("microsoft", "microsoft_azure"), ("azure",)),
-    **dict.fromkeys(("oracle", "oracle_cloud"), ("oci",)),
-    "uk": ("GB",),
-    **dict.fromkeys(("location", "locations", "zone", "regions", "region"), ("region", "regions")),
-    **dict.fromkeys(("page", "offset", "skip", "page_token", "start"), ("cursor",)),
-    **dict.fromkeys(("per_page", "page_size", "top", "max_results", "pagesize"), ("limit",)),
-    **dict.fromkeys(("order", "order_by", "orderby", "sort_by", "sortby"), ("sort",)),
-    **dict.fromkeys(("columns", "select", "cols"), ("fields",)),
-    **dict.fromkeys(("query", "search", "text", "keyword"), ("q",)),
-    **dict.fromkeys(("quantization", "quant", "precision", "data_type", "datatype", "torch_dtype"), ("dtype",)),
-    **dict.fromkeys(
-        (
-            "context",
-            "context_tokens",
-            "context_length",
-            "context_size",
-            "max_context",
-            "ctx",
-            "max_model_len",
-            "sequence_length",
-        ),
-        ("context_tokens", "sequence_tokens", "context"),
-    ),
-    **dict.fromkeys(("batch_size", "batch", "users", "concurrent_users", "concurrency"), ("concurrency", "users")),
-    **dict.fromkeys(("nodes", "vms", "max_vms"), ("max_nodes",)),
-    **dict.fromkeys(("method", "training", "training_method", "finetune", "fine_tune", "finetuning"), ("train",)),
-    **dict.fromkeys(("date", "day", "on"), ("as_of",)),
-    **dict.fromkeys(("float16", "half", "f16"), ("fp16",)),
-    **dict.fromkeys(("bfloat16", "bfloat"), ("bf16",)),
-    **dict.fromkeys(("float32", "float", "f32"), ("fp32",)),
-    **dict.fromkeys(("float8", "f8", "fp8_e4m3"), ("fp8",)),
-    **dict.fromkeys(("4bit", "4_bit", "q4"), ("int4",)),
-    **dict.fromkeys(("8bit", "8_bit", "q8"), ("int8",)),
+    name: tuple(meant.split())
+    for names, _, meant in (line.partition(" -> ") for line in _SYNONYMS.splitlines())
+    for name in names.split()
 }
 """Names that other tools use, and what they are called here, response fields among them; the first known one is used.
 
