@@ -1,7 +1,7 @@
 """For how many sizes each figure is known, and of which series it is not, with the reason."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from app.catalog.fields import SIZE_GROUPS
 from app.catalog.queries.params import SizeFilter
@@ -22,51 +22,8 @@ FIELDS = tuple(
 """The figures that are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CategoryCoverage:
-    """For how many sizes of a type a figure is known."""
-
-    category: str | None
-    total: int
-    known: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownOfSeries:
-    """The sizes of a series whose figure is unknown; `total` are all of its sizes, `reason` is a code."""
-
-    series: str | None
-    sizes: int
-    total: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldCoverage:
-    """For how many of the sizes that a figure applies to it is known."""
-
-    field: str
-    total: int
-    known: int
-    categories: Sequence[CategoryCoverage]
-    unknown: Sequence[UnknownOfSeries]
-
-    @property
-    def percent(self) -> float | None:
-        """The share of sizes whose figure is known, to one decimal; None where it applies to none."""
-        return round(100 * self.known / self.total, 1) if self.total else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """The number of sizes that were counted, and each figure."""
-
-    total: int
-    items: Sequence[FieldCoverage]
-
-
-def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
-    """Count the known figures of the sizes that a search finds; raises what the search raises."""
+def find_coverage(catalog: Catalog, search: SizeFilter) -> dict[str, Any]:
+    """Count the known figures of the sizes that a search finds, as CoverageOut; raises what the search raises."""
     question = SizeQuestion(catalog, normalize(search, catalog.snapshot))
     matching = question.found()
     on_pages = question.sets.set_of_keys(catalog.fetch(BoundStatement(_ON_PAGES)))
@@ -75,19 +32,21 @@ def find_coverage(catalog: Catalog, search: SizeFilter) -> Coverage:
         applicable = matching & ~question.inapplicable(field)
         with_value = applicable & ~question.sets_by_value(field).get(None, 0)
         categories = [
-            CategoryCoverage(category=name, total=(applicable & of).bit_count(), known=(with_value & of).bit_count())
+            {"category": name, "total": (applicable & of).bit_count(), "known": (with_value & of).bit_count()}
             for name, of in question.sets_by_value("category").items()
             if applicable & of
         ]
         unknown = [*_unknown(question.sets_by_value("series_id"), applicable, with_value, on_pages)]
         total, known = applicable.bit_count(), with_value.bit_count()
-        items.append(FieldCoverage(field=field, total=total, known=known, categories=categories, unknown=unknown))
-    return Coverage(total=matching.bit_count(), items=items)
+        percent = round(100 * known / total, 1) if total else None
+        counts = {"total": total, "known": known, "percent": percent}
+        items.append({"field": field, **counts, "categories": categories, "unknown": unknown})
+    return {"total": matching.bit_count(), "items": items}
 
 
 def _unknown(
     series: Mapping[str | None, int], applicable: int, with_value: int, on_pages: int
-) -> Iterator[UnknownOfSeries]:
+) -> Iterator[dict[str, Any]]:
     """Yield the series with sizes whose figure is unknown, and what sources say instead."""
     for name, of_series in series.items():
         sizes = applicable & of_series
@@ -96,7 +55,7 @@ def _unknown(
             continue
         stated = "stated_of_others" if sizes & with_value else "not_stated"
         reason = stated if missing & on_pages else "no_page"
-        yield UnknownOfSeries(series=name, sizes=missing.bit_count(), total=sizes.bit_count(), reason=reason)
+        yield {"series": name, "sizes": missing.bit_count(), "total": sizes.bit_count(), "reason": reason}
 
 
 _ON_PAGES = Statement("""
