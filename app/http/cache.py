@@ -53,11 +53,12 @@ class _Zstd(threading.local):
 
 
 ENCODERS: dict[str, Callable[[bytes], bytes]] = {
-    "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "zstd": _Zstd().compress,
+    "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
 }
-"""By preference. At these levels a page of 50 rows takes at most a quarter of a millisecond (docs/performance.md)."""
+"""By preference. A page of 50 rows, 115 kB, takes 0.06 ms to encode as zstd and has 5.2 kB then; as br it takes 1.3 ms,
+as long as finding and rendering it, and has 4.3 kB; as gzip 0.8 ms and 5.3 kB."""
 
 _DECODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.decompress(body)),
