@@ -90,6 +90,15 @@ class LazyGroup(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMAND_MODULES.items()])
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; Typer would end with 1, nothing found, where the reader of its output stops."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            from app.cli import context
+
+            context.exit_with_error(error)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; for an unknown name the error suggests what was probably meant."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):

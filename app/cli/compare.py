@@ -334,13 +334,16 @@ def history(
 
 
 def _no_price(inquiry: "Inquiry", name: str, params: PriceHistorySearch, everywhere: PriceSearch) -> str:
-    """Return a sentence for a region without a price, with the number of regions that have one."""
+    """Return a sentence for a region without a price, with the first regions that have one."""
     prices = inquiry.ask("GET /sizes/{name}/prices", everywhere, name)["items"]
-    others = len({price["region"] for price in prices} - {params.region})
+    others = sorted({price["region"] for price in prices} - {params.region})
     since = f" since {params.since}" if params.since is not None else ""
-    elsewhere = f", but in {plural(others, 'other region')}" if others else ""
+    more = f" and {plural(len(others) - _NAMED_REGIONS, 'other region')}" if len(others) > _NAMED_REGIONS else ""
+    elsewhere = f", but in {', '.join(others[:_NAMED_REGIONS])}{more}" if others else ""
     return f"{params.os} {params.purchase}: no price is known in {params.region}{since}{elsewhere}."
 
+
+_NAMED_REGIONS = 3
 
 # What is to be bought
 

@@ -208,13 +208,12 @@ def exit_with_error(error: Exception) -> NoReturn:
     if message := error_message(error):
         codes = (code for kind, code in _EXIT_CODES.items() if isinstance(error, kind))
         _exit(message, next(codes, 1) if isinstance(error, VmsizesError) else EXIT_NOT_READY)
-    if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
-        sys.stderr.close()
-        sys.exit(EXIT_OK)
     if isinstance(error, OSError) and error.strerror:
         # Text that could not be written stays in the buffer, and would fail again when the interpreter ends.
         with suppress(UnsupportedOperation):  # no file, where another program runs the command
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
+            sys.exit(EXIT_OK)
         _exit(f"{error.filename or 'the output'}: {error.strerror}", EXIT_USAGE)
     raise error
 
@@ -271,13 +270,15 @@ def to_cli_text(error: VmsizesError) -> str:
     text = str(error)
     if isinstance(error, BadQuery | BadWorkload):
         text = f"{name_as_typed(_option_for_field(error.field))}{text.removeprefix(error.field)}"
-    text = _ARCHITECTURE.sub("MODEL or --config", text)
+    text = _PART.sub("", _ARCHITECTURE.sub("MODEL or --config", text))
     text = _FIELD.sub(lambda match: _option_for_field(match[0]), text)
-    return _LISTED.sub(lambda match: f"`vmsizes {_COMMANDS.get(match[1], f'export {match[1]}')}` lists them", text)
+    return _LISTED.sub(lambda match: f"`vmsizes {_COMMANDS.get(match[1], f'export {match[1]}')}`", text)
 
 
-_LISTED = re.compile(r"GET /(\w+) lists them")
+_LISTED = re.compile(r"GET /(\w+)(?= lists them| says where)")
 _ARCHITECTURE = re.compile(r"(?<=without )architecture\.\w+(?:, architecture\.\w+)*")
+_PART = re.compile(r"^(inference|training|serving): (?=cannot be answered)")
+"""A part of a body, that no option sets."""
 _FIELD = re.compile(r"(?<![-\w])(?:inference|training|serving|gpus|constraints|pricing|architecture)\.\w+")
 _COMMANDS = {"models": "models", "sizes": "search"}
 

@@ -403,10 +403,10 @@ def _header_bytes(file: BinaryIO) -> bytes:
 ACCURACY_COLUMNS = {
     "family": Column(heading="family"),
     "title": Column(heading="of"),
-    "leave_one_out_error": Column(heading="left out"),
-    **make_columns({"left_out": "without the", "left_out_n": "n left out"}, left_out=2, left_out_n=2),
+    "leave_one_out_error": Column(heading="error, left out"),
+    **make_columns({"left_out": "left out", "left_out_n": "n left out"}, left_out=2, left_out_n=2),
     **make_columns({"in_range_share": "in range", "range_width": "high / low"}, n=0, in_range_share=0, range_width=0),
-    **make_columns({"worst_ratio": "worst", "compared_on": "on"}, median_error=0, worst_ratio=2, compared_on=3),
+    **make_columns({"worst_ratio": "worst ratio", "compared_on": "on"}, median_error=0, worst_ratio=2, compared_on=3),
     "source": Column(heading="measured by", rank=3, wraps=True),
 }
 

@@ -80,12 +80,12 @@ def _table_command(name: str) -> Callable[..., None]:
         with context.reader():
             _write_export(name, export, file_format, output)
 
-    table.__doc__ = f"Write all {name.replace('_', ' ')}."
+    table.__doc__ = f"Write all {'GPUs' if name == 'gpus' else name.replace('_', ' ')}."
     return table  # type: ignore[no-any-return]  # query_options is not typed
 
 
 for _name in EXPORTABLE_TABLES:
-    export_app.command(_name, cls=Command)(_table_command(_name))
+    export_app.command(_name.replace("_", "-"), cls=Command)(_table_command(_name))
 
 
 def _write_export(name: str, export: Export, file_format: FileFormat, output: Path | None) -> None:

@@ -486,7 +486,7 @@ def format_table(
 ) -> tuple[list[str], list[str]]:
     """Return the lines of a table of at most `max_width` characters, and the headings of the columns left out.
 
-    Columns that no row has are skipped.
+    Columns that no row has are skipped; one without a value is not said to be left out.
     """
     rendered = [
         _RenderedColumn(name, column, rows)
@@ -498,7 +498,7 @@ def format_table(
     chosen = _choose_columns(rendered, max_width)
     if not chosen:
         return list(_record_lines(rendered, max_width)), []
-    left_out = [column.heading for column in rendered if column not in chosen]
+    left_out = [column.heading for column in rendered if column not in chosen and not column.is_empty]
     return list(_table_lines(chosen, _column_widths(chosen, max_width))), left_out
 
 
@@ -538,16 +538,21 @@ class _RenderedColumn:
 
 
 def _choose_columns(columns: Sequence[_RenderedColumn], max_width: int) -> list[_RenderedColumn]:
-    """Choose the columns that fit, by rank, those without a value last; none where not even those of rank 0 fit."""
+    """Choose the columns that fit, by rank; none where not even those of rank 0 fit.
+
+    Those without a value come last, and only if every other one fits: beside a gap they would say that all is there.
+    """
     chosen: set[str] = set()
-    room = max_width + len(GAP)
+    room, left_out = max_width + len(GAP), False
     for column in sorted(columns, key=lambda column: (column.rank > 0 and column.is_empty, column.rank)):
         needed = column.min_width + len(GAP)
-        if needed <= room:
+        if needed <= room and not (left_out and column.rank > 0 and column.is_empty):
             chosen.add(column.name)
             room -= needed
         elif column.rank == 0:
             return []
+        else:
+            left_out = True
     return [column for column in columns if column.name in chosen]
 
 

@@ -256,10 +256,23 @@ def test_an_export_is_that_of_the_api(
 @pytest.mark.first_database
 @pytest.mark.parametrize("table", EXPORTABLE_TABLES)
 def test_a_small_table_is_exported_whole(run: Run, seeded_url: str, table: str) -> None:
-    (head, *rows) = csv.reader(io.StringIO(run(seeded_url, "export", table).stdout))
-    lines = run(seeded_url, "export", table, "--format", "ndjson").stdout.splitlines()
+    command = table.replace("_", "-")
+    (head, *rows) = csv.reader(io.StringIO(run(seeded_url, "export", command).stdout))
+    lines = run(seeded_url, "export", command, "--format", "ndjson").stdout.splitlines()
     assert len(rows) == len(lines) > 0
     assert all(list(json.loads(line)) == head for line in lines)
+
+
+@pytest.mark.first_database
+@pytest.mark.parametrize("arguments", [("export", "prices"), ("search", "--limit", "500", "--json")], ids=" ".join)
+def test_a_reader_that_stops_is_no_failure(seeded_url: str, arguments: tuple[str, ...]) -> None:
+    here, other = os.pipe()
+    os.close(here)
+    with open(other, "w", encoding="utf-8") as closed:  # noqa: PTH123  # a descriptor
+        program = [PROGRAM, *arguments]
+        environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+        done = subprocess.run(program, stdout=closed, stderr=subprocess.PIPE, env=environment, check=False, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.first_database
@@ -370,11 +383,11 @@ def test_fit_of_a_model_takes_clouds_countries_and_continents(run: Run, seeded_u
     ("arguments", "message"),
     [
         (("--context", "8k"), "--context: cannot be answered without MODEL or --config"),
-        ((), "inference: cannot be answered without MODEL or --config"),
+        ((), "error: cannot be answered without MODEL or --config"),
         (("gemma-3-27b", "--context", "1M"), "131072; --allow-longer-context takes it as extended"),
         (
             ("llama-3.1-8b", *SERVICE, "--users", "4"),
-            "serving: cannot be answered without --usable-gib, --bandwidth-gb-per-s, --peak-tflops",
+            "error: cannot be answered without --usable-gib, --bandwidth-gb-per-s, --peak-tflops",
         ),
     ],
 )

@@ -433,6 +433,12 @@ def test_one_size_that_fits_is_counted_in_the_singular(run: Run, seeded_url: str
     assert " do not (" in one
 
 
+def test_a_column_without_a_value_takes_no_room_from_another(seeded_url: str) -> None:
+    shown = run_on_terminal(seeded_url, "fit", "llama-3.3-70b", "--context", "8k", columns=80)
+    assert "USD/M tokens" in shown.partition("Left out at 80 columns")[2]
+    assert "hours" not in shown, "what training takes"
+
+
 def test_columns_that_are_left_out_have_names_of_their_own(seeded_url: str) -> None:
     shown = run_on_terminal(seeded_url, "conflicts", columns=80)
     left_out = re.search(r"Left out at 80 columns: ([^.]+)\.", " ".join(shown.split()))

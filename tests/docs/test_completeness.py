@@ -219,7 +219,8 @@ def test_the_catalog_page_has_every_figure_of_a_language_model() -> None:
 def test_the_command_line_page_has_every_command_and_every_table_of_an_export() -> None:
     assert {command.split()[1] for command in documented("cli.md", "Commands")} == set(COMMAND_MODULES)
     line = next(line for line in read(DOCS / "cli.md").splitlines() if "vmsizes export`" in line)
-    assert all(re.search(rf"\b{name}\b", line) for name in ("sizes", "prices", *EXPORTABLE_TABLES))
+    commands = (name.replace("_", "-") for name in EXPORTABLE_TABLES)
+    assert all(re.search(rf"\b{name}\b", line) for name in ("sizes", "prices", *commands))
 
 
 def test_the_table_of_output_options_has_every_command_that_has_them() -> None:
