@@ -319,7 +319,9 @@ class TrainingIn(In):
     gpus_per_node: Count | None = optional("GPUs of a host, for what is offloaded; default 8.")
     static_bytes_per_gpu: NonNegative | None = optional("What every GPU holds besides, bytes.")
     lora_rank: Width | None = optional("Rank of the adapters; default 16.")
-    lora_modules: Modules | None = optional("Matrices that get adapters; default: all seven.")
+    lora_modules: Modules | None = optional(
+        "Matrices that get adapters; default: all seven, of layers with others all of them."
+    )
     lora_matrices: tuple[MatrixIn, ...] | None = Field(
         default=None, max_length=100, description="The matrices that get adapters, in place of modules."
     )

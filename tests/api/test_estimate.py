@@ -472,6 +472,38 @@ def test_a_rank_above_the_width_of_narrow_matrices_is_recorded(
     assert answer["training"]["trainable_params"]["value"] == rank * sides
 
 
+def test_adapters_of_layers_that_differ_are_bounded_by_all_their_matrices(client: httpx.Client) -> None:
+    """DeepSeek-V2-Lite by hand: MLA in 27 layers, a dense MLP in the first and 64 experts in the others."""
+    attention = 27 * ((2048 + 3072) + (2048 + 576) + (512 + 4096) + (2048 + 2048))
+    mlps = 3 * ((2048 + 10944) + 26 * (64 * (2048 + 1408) + (2048 + 2816)))
+    training = {"method": "lora", "lora_rank": 8, "recipe": "mixed_adam"}
+    most = estimate(client, model="deepseek-v2-lite", training=training)
+    trainable = most["training"]["trainable_params"]
+    assert (trainable["class"], trainable["value"]) == ("bound", 8 * (attention + mlps))
+    (note,) = (note for note in most["assumptions"] if note["field"] == "training.lora_modules")
+    assert note["why"].startswith("the most there can be")
+    states = most["training"]["states"]
+    assert (states["gradients"]["class"], states["total"]["class"]) == ("bound", "bound")
+    assert states["frozen_base"]["class"] == "exact"
+
+    named = estimate(client, model="deepseek-v2-lite", training=training | {"lora_modules": ["q", "v"]})
+    trainable, matrices = named["training"]["trainable_params"], (2048 + 3072) + (2048 + 576) + (512 + 4096)
+    assert (trainable["class"], trainable["value"]) == ("exact", 8 * 27 * matrices)
+    assert named["training"]["states"]["total"]["class"] == "exact"
+
+
+def test_every_preset_that_generates_text_can_have_adapters(client: httpx.Client) -> None:
+    presets = client.get("/models", params={"limit": 500}).json()["items"]
+    asked = {preset["id"]: {"model": preset["id"], "training": {"method": "qlora"}} for preset in presets}
+    refused = {
+        name: response.json()["detail"]
+        for name, body in asked.items()
+        if (response := client.post("/estimate", json=body)).status_code != 200
+    }
+    assert all("models that generate text" in detail for detail in refused.values()), refused
+    assert len(asked) - len(refused) >= 100
+
+
 @pytest.mark.parametrize("method", ["lora", "qlora"])
 def test_adapters_are_trained_with_checkpoints_unless_told_otherwise(client: httpx.Client, method: str) -> None:
     training = {"method": method, "sequence_tokens": 2048, "tokens": 1e9}

@@ -401,6 +401,8 @@ def test_fit_workload_meets_a_load_with_targets(catalog: CatalogReader) -> None:
 def test_fit_workload_trains(catalog: CatalogReader) -> None:
     said = ask(catalog, "fit_workload", model="Llama 3.1 8B", train="qlora", context=2048)
     assert said["fits"]
+    hybrid = ask(catalog, "fit_workload", model="qwen3.6-27b", train="qlora", context=2048)
+    assert "recompute=full and adapters on every matrix of the layers" in hybrid["options"][0]["why"]
 
 
 def test_fit_workload_takes_raw_needs(catalog: CatalogReader) -> None:

@@ -38,6 +38,7 @@ from app.fit.estimator.training_memory import (
     activation_figures,
     compute_need,
     forward_pass_of,
+    has_most_adapters,
     state_figures,
     trainable_params,
     trained_model,
@@ -55,7 +56,16 @@ from app.fit.estimator.workload import (
 )
 from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.compute import HOURS_PER_MONTH, per_million_tokens
-from app.fit.formulas.quantities import Assumptions, Figure, InvalidWorkload, Range, estimate, exact, single_value
+from app.fit.formulas.quantities import (
+    Assumptions,
+    Figure,
+    InvalidWorkload,
+    Range,
+    bound,
+    estimate,
+    exact,
+    single_value,
+)
 from app.fit.results import (
     CostFigures,
     DecodeFigures,
@@ -229,8 +239,9 @@ def estimate_training(shape: Architecture, job: TrainingWorkload, gpus: Gpus, as
     params = trainable_params(setup)
     trained = trained_model(setup, params, forward_pass_of(setup)) if params is not None else None
     need = compute_need(setup, trained) if trained else None
+    counted = bound if has_most_adapters(setup) else exact
     figures = TrainingFigures(
-        trainable_params=exact(params, "parameters") if params is not None else None,
+        trainable_params=counted(params, "parameters") if params is not None else None,
         states=state_figures(setup, trained, need) if trained and need else None,
         activations=activation_figures(setup),
         memory_per_gpu=training_memory(setup, trained, need) if trained and need else None,

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from app.fit.estimator.model import Model, architecture_paths, range_figure
 from app.fit.estimator.weights import weights_in_dtype
 from app.fit.estimator.workload import ONE_GPU, Deployment, Gpus, TrainingWorkload
+from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.optimizer import (
+    MODULE_NAMES,
     RECIPES,
     AdaptedMatrix,
     Recipe,
@@ -48,6 +50,7 @@ from app.fit.formulas.training_memory import (
     selective_saving,
     training_need,
 )
+from app.fit.formulas.weight_matrices import weight_matrices
 from app.fit.results import ActivationFigures, StateFigures, TrainingMemory, evidence_of
 
 QUANTIZED_COPIES = {precision: 0.0 if precision == "bf16" else 2 * size for precision, size in INPUT_BYTES.items()}
@@ -101,24 +104,58 @@ class TrainingSetup:
 
 def trainable_params(setup: TrainingSetup) -> int | None:
     """Return the number of trained parameters; None where the model, or a matrix of it, is unknown."""
-    workload, count, shape = setup.workload, setup.model.count, setup.model.shape
+    workload, count = setup.workload, setup.model.count
     if setup.method not in BASE_DTYPES:
         setup.assumptions.mark_missing("training.states", () if count else ("architecture.params",))
         return count.total if count else None
     rank = setup.assumptions.get(workload.lora_rank, "training.lora_rank")
-    if workload.lora_matrices is not None:
-        _check_rank(setup, workload.lora_matrices)
-        return lora_params(rank, workload.lora_matrices)
-    modules = setup.assumptions.get(workload.lora_modules, "training.lora_modules")
-    if shape.kv_lora_rank is not None or shape.groups:
-        kind = "attention mla" if shape.kv_lora_rank is not None else "layers that differ"
-        raise InvalidWorkload("training.lora_matrices", f"is missing: with {kind}, list the matrices that get adapters")
-    missing = architecture_paths(missing_for_modules(shape, modules))
-    if setup.assumptions.mark_missing("training.trainable_params", missing):
+    matrices = _adapted_matrices(setup)
+    if matrices is None:
         return None
-    matrices = lora_matrices(shape, modules)
     _check_rank(setup, matrices)
     return lora_params(rank, matrices)
+
+
+def _adapted_matrices(setup: TrainingSetup) -> tuple[AdaptedMatrix, ...] | None:
+    """Return the matrices that get adapters; None where the dimensions of one are unknown.
+
+    Where layers have matrices of other names than the modules, `all-linear` of PEFT has the most adapters: those of
+    every matrix of the layers. Given modules are the matrices of those names.
+    """
+    workload, shape, given = setup.workload, setup.model.shape, setup.workload.lora_modules
+    if workload.lora_matrices is not None:
+        return workload.lora_matrices
+    if not _has_other_names(shape):
+        modules = setup.assumptions.get(given, "training.lora_modules")
+        missing = architecture_paths(missing_for_modules(shape, modules))
+        lacking = setup.assumptions.mark_missing("training.trainable_params", missing)
+        return None if lacking else lora_matrices(shape, modules)
+    if setup.assumptions.mark_missing("training.trainable_params", architecture_paths(missing_for_count(shape))):
+        return None
+    if given is None:
+        why = "the most there can be: adapters on every matrix of the layers, whose names differ from model to model"
+        setup.assumptions.record("training.lora_modules", "all", why)
+    names = {name for module in given or () for name in MODULE_NAMES[module]}
+    matrices = tuple(
+        AdaptedMatrix(inputs=matrix.columns, outputs=matrix.rows, count=matrix.count)
+        for matrix in weight_matrices(shape)
+        if matrix.part != "lm_head" and (given is None or matrix.suffix in names)
+    )
+    if given and not matrices:
+        raise InvalidWorkload("training.lora_modules", "are of no matrix of this model; lora_matrices takes any")
+    return matrices
+
+
+def _has_other_names(shape: Architecture) -> bool:
+    """Whether layers have matrices beside those of the modules: of MLA, of linear attention, of indexers."""
+    return shape.kv_lora_rank is not None or bool(shape.groups)
+
+
+def has_most_adapters(setup: TrainingSetup) -> bool:
+    """Whether the trained parameters are the most that adapters can have, rather than a count of those named."""
+    workload = setup.workload
+    named = workload.lora_matrices is not None or workload.lora_modules is not None
+    return setup.method in BASE_DTYPES and not named and _has_other_names(setup.model.shape)
 
 
 def _check_rank(setup: TrainingSetup, matrices: Iterable[AdaptedMatrix]) -> None:
@@ -231,15 +268,16 @@ def state_figures(setup: TrainingSetup, model: TrainedModel, need: TrainingNeed)
             model.params, setup.assumptions.get(setup.workload.gpus_per_node, "training.gpus_per_node")
         )
     base, whole = _frozen_base_on_gpu(setup, need), setup.deployment.parallelism.pipeline == 1
+    counted = whole and not has_most_adapters(setup)
     return StateFigures(
         recipe=name,
         bytes_per_param=exact(recipe.weights + recipe.gradients + recipe.optimizer, "bytes"),
-        weights=exact_or_bound_gib(need.states.weights, is_exact=whole),
-        gradients=exact_or_bound_gib(need.states.gradients, is_exact=whole),
-        optimizer=exact_or_bound_gib(need.states.optimizer, is_exact=whole),
+        weights=exact_or_bound_gib(need.states.weights, is_exact=counted),
+        gradients=exact_or_bound_gib(need.states.gradients, is_exact=counted),
+        optimizer=exact_or_bound_gib(need.states.optimizer, is_exact=counted),
         frozen_base=range_figure(base, is_exact=whole),
         static=exact_gib(need.static),
-        total=range_figure(base + (need.states.total + need.static), is_exact=whole),
+        total=range_figure(base + (need.states.total + need.static), is_exact=counted),
         host=estimate_gib(host) if host else None,
     )
 
@@ -258,11 +296,12 @@ def total_need(setup: TrainingSetup, need: TrainingNeed) -> Range:
 def training_memory(setup: TrainingSetup, model: TrainedModel, need: TrainingNeed) -> TrainingMemory:
     """Return what the fullest GPU needs, and whether that fits."""
     usable, deployment, base = setup.gpus.usable_gib, setup.deployment, _frozen_base_on_gpu(setup, need)
+    counted = deployment.parallelism.pipeline == 1 and not has_most_adapters(setup)
     return TrainingMemory(
         tensor_parallel=deployment.parallelism.tensor,
         pipeline_parallel=deployment.parallelism.pipeline,
         data_parallel=deployment.copies,
-        states=range_figure(base + (need.states.total + need.static), is_exact=deployment.parallelism.pipeline == 1),
+        states=range_figure(base + (need.states.total + need.static), is_exact=counted),
         activations=estimate_gib(need.activations) if model.forward_pass else None,
         buffers=estimate_gib(need.buffers),
         overhead=estimate_gib(need.overhead),

@@ -11,6 +11,14 @@ if TYPE_CHECKING:  # else the names of recipes, which requests are validated by,
 
 LORA_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
 """The matrices of a layer that can have adapters."""
+MODULE_NAMES = {
+    "q": ("q_proj", "q_a_proj", "q_b_proj"),
+    "k": ("k_proj", "kv_proj", "kv_a_proj_with_mqa", "kv_b_proj"),
+    "v": ("v_proj", "kv_proj", "kv_a_proj_with_mqa", "kv_b_proj"),
+    "o": ("o_proj", "o_a_proj", "o_b_proj"),
+    **{name: (f"{name}_proj",) for name in ("gate", "up", "down")},
+}
+"""The names in transformers of the matrices that a module stands for, those of MLA among them."""
 _MLP_MODULES = {"gate", "up", "down"}
 
 

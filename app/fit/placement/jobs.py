@@ -20,7 +20,7 @@ from app.fit.estimator.service_level import (
 )
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import ServingSpeed, Speed, speed_of_kind
-from app.fit.estimator.training_memory import TrainingSetup, total_need
+from app.fit.estimator.training_memory import TrainingSetup, has_most_adapters, total_need
 from app.fit.estimator.training_time import RATE_FAMILY, SECONDS_PER_HOUR, domain, gpu_hours, rate_of, run_overhead
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
 from app.fit.formulas.compute import network_hop
@@ -457,14 +457,15 @@ class TrainingJob:
 
     @property
     def assumed(self) -> str:
-        """What is assumed about the activations, in words; empty where everything is given."""
+        """What is assumed about activations and adapters, in words; empty where everything is given."""
         training, workload = self.training, self.training.workload
         parts = {
             f"sequences of {training.sequence_tokens:,} tokens": workload.sequence_tokens is None,
             f"recompute={training.recompute}": workload.recompute is None,
+            "adapters on every matrix of the layers": has_most_adapters(training),
         }
         shown = [part for part, is_assumed in parts.items() if is_assumed]
-        return f"assuming {' and '.join(shown)}" if shown else ""
+        return f"assuming {' and '.join(filter(None, (', '.join(shown[:-1]), *shown[-1:])))}" if shown else ""
 
     def required_bytes(self, stage: int, parallelism: Parallelism, replicas: int) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
