@@ -24,6 +24,11 @@ QUESTIONS: dict[str, Body] = {
             "budget_usd_per_month": 20000,
         }
     },
+    "types of weights and cache that GPUs lack": {
+        "model": "llama-3.1-8b",
+        "inference": {"dtype": "fp8", "kv_dtype": "fp8", "context_tokens": 4096, "concurrency": 2},
+        "constraints": {"allow_preview": False, "gpu": ["T4", "V100", "A100", "M60"]},
+    },
     "a service": {
         "model": "llama-3.1-70b",
         "serving": {"input_tokens": 2000, "output_tokens": 300, "users": 200, "ttft_ms": 500, "tpot_ms": 35},
@@ -68,3 +73,11 @@ def test_a_size_that_no_change_helps_has_no_fix(client: httpx.Client) -> None:
     for miss in rejected:
         if {failure["code"] for failure in miss["failures"]} & hopeless:
             assert miss["fixes"] == []
+
+
+def test_every_type_that_a_gpu_lacks_is_reported_and_mended(client: httpx.Client) -> None:
+    body = QUESTIONS["types of weights and cache that GPUs lack"]
+    (miss,) = fit(client, body, constraints={"name": ["Standard_NC4as_T4_v3"]})["nearest_misses"]
+    lacking = [(failure["code"], failure["constraint"]) for failure in miss["failures"]]
+    assert lacking == [("DTYPE_UNSUPPORTED", "dtype"), ("DTYPE_UNSUPPORTED", "kv_dtype")]
+    assert {"inference": {"dtype": "int8", "kv_dtype": "fp16"}} in [fix["patch"] for fix in miss["fixes"]]

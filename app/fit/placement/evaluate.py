@@ -47,8 +47,11 @@ class CheckContext:
     compared: list[float] | None = None
 
 
-Check = Callable[[CheckContext, str], Failure | None]
-"""Returns why a check fails, with the code that it gets: the constraint's field, a text, and amounts if it has any."""
+Check = Callable[[CheckContext, str], Failure | tuple[Failure, ...] | None]
+"""Returns why a check fails, with the code that it gets: the constraint's field, a text, and amounts if it has any.
+
+Several constraints may fail a check: types of weights and of the KV cache.
+"""
 
 
 def _check_gpu_count(context: CheckContext, code: str) -> Failure | None:
@@ -58,7 +61,7 @@ def _check_gpu_count(context: CheckContext, code: str) -> Failure | None:
 def _check_known_facts(context: CheckContext, code: str) -> Failure | None:
     machine = context.machine
     # A data type the GPU does not support has no peak rate.
-    lacks_speed = _lacks_speed(context) and _check_dtypes(context, code) is None
+    lacks_speed = _lacks_speed(context) and not _check_dtypes(context, code)
     if machine.described:
         return Failure("gpu", code, "no source states its memory bandwidth, peak or network") if lacks_speed else None
     facts: dict[str, Any] = {
@@ -79,11 +82,16 @@ def _lacks_speed(context: CheckContext) -> bool:
     return isinstance(job, ServingJob) and job.lacks_speed(context.machine)
 
 
-def _check_dtypes(context: CheckContext, code: str) -> Failure | None:
+def _check_dtypes(context: CheckContext, code: str) -> tuple[Failure, ...]:
+    return tuple(_dtype_failures(context, code))
+
+
+def _dtype_failures(context: CheckContext, code: str) -> Iterator[Failure]:
+    """Yield the failure of a GPU for graphics, and of each type that the GPU does not compute in."""
     job = context.prepared.job
+    if is_legacy(context.machine) and not context.prepared.request.constraints.allow_legacy:
+        yield Failure("allow_legacy", code, "its GPU is for graphics, or too old for language models")
     for name, dtype in job.required_dtypes:
-        if is_legacy(context.machine) and not context.prepared.request.constraints.allow_legacy:
-            return Failure("allow_legacy", code, "its GPU is for graphics, or too old for language models")
         # Weight-only kernels help where weights are narrow; a KV cache or a training recipe has none.
         dequantized = name == "dtype" and is_weight_only(context.machine, dtype)
         if not supports_dtype(context.machine, dtype) and not dequantized:
@@ -92,8 +100,7 @@ def _check_dtypes(context: CheckContext, code: str) -> Failure | None:
             if isinstance(job, ServingJob) and name == "kv_dtype":
                 what = f"keeps no KV cache in {job.kv_dtype}"
             what = f"has no kernels for weights in {dtype}" if dtype in KERNEL_CAPABILITY else what
-            return Failure(name, code, f"{what}: its GPU is of compute capability {chip}, and {least} is needed")
-    return None
+            yield Failure(name, code, f"{what}: its GPU is of compute capability {chip}, and {least} is needed")
 
 
 def _check_split(context: CheckContext, code: str) -> Failure | None:
@@ -288,13 +295,12 @@ CHECKS = GPU_CHECKS | HOST_CHECKS
 
 
 def find_failures(context: CheckContext, checks: Mapping[str, Check] = CHECKS) -> Iterator[Failure]:
-    """Yield the failure of every check. Where GPUs are missing or unknown, no further check makes sense."""
+    """Yield the failures of every check. Where GPUs are missing or unknown, no further check makes sense."""
     for code, check in checks.items():
-        failure = check(context, code)
-        if failure is not None:
-            yield failure
-            if code in BLOCKING:
-                return
+        failing = check(context, code)
+        yield from (failing,) if isinstance(failing, Failure) else failing or ()
+        if failing and code in BLOCKING:
+            return
 
 
 def _place(machine: Machine, prepared: PreparedRequest, compared: list[float]) -> Placed:

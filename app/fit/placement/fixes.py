@@ -399,7 +399,7 @@ class FixFinder:
         """Yield of each kind of change the first that makes the size fit, together with those `before`."""
         seen: set[Changes] = set()
         for failure in rejection.failures:
-            for alternatives in self._proposals(machine, rejection, failure.code, before):
+            for alternatives in self._proposals(machine, failure, before):
                 for changes in alternatives:
                     together = (*before, *changes)
                     if together not in seen and self._fits(vm, machine, together):
@@ -409,13 +409,14 @@ class FixFinder:
 
     def _combinations(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield combinations: a change that resolves the worst failure, then changes that resolve the rest."""
-        code = rejection.failures[0].code
-        for alternatives in self._proposals(machine, rejection, code, before):
+        worst = rejection.failures[0]
+        kind = (worst.code, worst.constraint)
+        for alternatives in self._proposals(machine, worst, before):
             rests: set[Changes] = set()
             for changes in alternatives:
                 together = (*before, *changes)
                 left = self._find_rejection(vm, machine, together)
-                if left is None or any(failure.code == code for failure in left.failures):
+                if left is None or any((failure.code, failure.constraint) == kind for failure in left.failures):
                     continue
                 fix = next(self._completions(vm, machine, left, together), None)
                 # A later alternative gives up more: with the rest of an earlier one it does so for nothing.
@@ -431,16 +432,15 @@ class FixFinder:
             if len(before) + 1 < MAX_CHANGES:
                 yield from self._combinations(vm, machine, rejection, before)
 
-    def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[Alternatives]:
+    def _proposals(self, machine: Machine, failure: Failure, before: Changes) -> list[Alternatives]:
         """Return the proposals for a failure after the changes `before`; no field is changed twice."""
         prepared = self._prepare_with(before)
         if prepared is None:
             return []
-        failure = next(candidate for candidate in rejection.failures if candidate.code == code)
         changed = {(change.part, change.field) for change in before}
         return [
             [changes for changes in alternatives if not changed & {(change.part, change.field) for change in changes}]
-            for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
+            for alternatives in PROPOSALS[failure.code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 
     def _fits(self, vm: Vm, machine: Machine, changes: Changes) -> bool:
