@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -95,14 +95,16 @@ _AMBIGUOUS_DTYPES = {
 """Names that could mean several number types: refused, with the types they could mean."""
 
 
-def parse_dtype(text: Any) -> Any:
+def parse_dtype(text: Any, *, of: str = "BITS") -> Any:
     """Return the number type of a name in any case and common spelling; raises BadParameter naming the nearest."""
-    from app.fit.formulas.quantization import BITS, to_dtype
+    from app.fit.formulas import quantization
 
-    name = to_dtype(str(text))
-    if name in BITS:
+    types = getattr(quantization, of)
+    name = quantization.to_dtype(str(text), types)
+    if name in types:
         return name
-    near = _AMBIGUOUS_DTYPES.get(name) or get_close_matches(name, BITS, 4, 0.5)
+    near = [dtype for dtype in _AMBIGUOUS_DTYPES.get(name, ()) if dtype in types]
+    near = near or get_close_matches(name, types, 4, 0.5)
     hint = f"it could be {', '.join(near)}" if near else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
     raise typer.BadParameter(f"{text!r} is not a number type; {hint}; --help lists all")
 
@@ -158,7 +160,8 @@ model_ids = _catalog_column("model", "id")
 gpu_ids = _catalog_column("gpu", "id")
 
 CHOICES: Choices = {
-    **dict.fromkeys(("dtype", "kv_dtype"), _late_values("app.fit.formulas.quantization", "BITS")),
+    "dtype": _late_values("app.fit.formulas.quantization", "BITS"),
+    "kv_dtype": _late_values("app.fit.formulas.quantization", "KV_BITS"),
     "recipe": _late_values("app.fit.formulas.optimizer", "RECIPES"),
 }
 """Choices of fields whose type does not name them."""
@@ -401,6 +404,7 @@ Receipt = Annotated[
 ContextTokens = Annotated[int, ParsedBy(amount_parser(1024))]
 TokenCount = Annotated[float, ParsedBy(amount_parser(1000))]
 Dtype = Annotated[str, ParsedBy(parse_dtype)]
+KvDtype = Annotated[str, ParsedBy(partial(parse_dtype, of="KV_BITS"))]
 
 
 def _option(description: str, *sets: str) -> Any:
@@ -423,7 +427,7 @@ class ModelOptions(BaseModel):
         "Accept a context that is longer than the model is made for.", "inference.allow_longer_context"
     )
     dtype: Dtype | None = _option("Number type of the weights. (default: as released)", "inference.dtype")
-    kv_dtype: Dtype | None = _option("Number type of the KV cache. (default: bf16)", "inference.kv_dtype")
+    kv_dtype: KvDtype | None = _option("Number type of the KV cache. (default: bf16)", "inference.kv_dtype")
     train: bool | None = _option("Train the model instead of serving it.")
     method: Literal["full", "lora", "qlora"] | None = _option("For training. (default: full)", "training.method")
     recipe: str | None = _option("For training: bytes per parameter, by name.", "training.recipe")

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
-from app.fit.formulas.quantization import BITS, to_dtype
+from app.fit.formulas.quantization import BITS, KV_BITS, to_dtype
 from app.nearest import did_you_mean, nearest, only_bound
 from app.validation import MAX_ERRORS
 
@@ -161,6 +161,7 @@ class OneOf:
 
 Keyword = Annotated[str, Field(max_length=60)]
 Dtype = Annotated[Keyword, AfterValidator(to_dtype), OneOf(tuple(BITS))]
+KvDtype = Annotated[Keyword, AfterValidator(lambda name: to_dtype(name, KV_BITS)), OneOf(tuple(KV_BITS))]
 RecipeName = Annotated[Keyword, OneOf(tuple(RECIPES))]
 Module = Annotated[Keyword, OneOf(LORA_MODULES)]
 Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]

@@ -37,6 +37,7 @@ from app.schemas.bodies import (
     Dtype,
     Fraction,
     In,
+    KvDtype,
     Layers,
     Modules,
     NonNegative,
@@ -235,7 +236,7 @@ class InferenceIn(In):
         "Bits of a weight on average, in place of dtype."
     )
     weight_bytes: Bytes | None = optional("Bytes of all weights, in place of counting them.")
-    kv_dtype: Dtype | None = optional("Type of the KV cache; default bf16.")
+    kv_dtype: KvDtype | None = optional("Type of the KV cache; default bf16.")
     kv_bytes_per_value: Annotated[Positive, Field(le=8)] | None = optional(
         "Bytes of a value of the KV cache, in place of kv_dtype."
     )

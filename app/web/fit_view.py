@@ -30,7 +30,7 @@ from app.catalog.queries.params import (
 from app.errors import BadQuery
 from app.fit.formulas.optimizer import Offload
 from app.fit.verdict import MAX_REJECTED
-from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
+from app.schemas.bodies import Count, Dtype, KvDtype, NonNegative, Positive, Sequences, Tokens
 from app.schemas.fit_request import (
     ConstraintsIn,
     Engine,
@@ -136,7 +136,7 @@ class FitView(ServiceParams, TrainingParams, SizeRequirements, ShownCurrency):
     prompt_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt.")
     output_tokens: Tokens | None = Field(default=None, description="Tokens that are generated for a prompt.")
     dtype: Dtype | None = Field(default=None, description="Type of the weights; default: as released.")
-    kv_dtype: Dtype | None = Field(default=None, description="Type of the KV cache.")
+    kv_dtype: KvDtype | None = Field(default=None, description="Type of the KV cache.")
     engine: Engine | None = Field(default=None, description="The serving engine.")
     allow_longer_context: JsonBool | None = Field(default=None, description="Allow more than the model is made for.")
     tensor_parallel: Count | None = Field(default=None, description="GPUs that a layer is split over.")

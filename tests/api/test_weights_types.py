@@ -232,3 +232,20 @@ def test_modelopts_own_file_is_read_under_either_key(client: httpx.Client) -> No
     assert merged["weights_type"]["dtype"] == "fp8"
     assert nested["inference"] == merged["inference"]
     assert alone["weights_type"]["detail"] == "config.torch_dtype: bfloat16, as config states no quantization"
+
+
+@pytest.mark.parametrize("dtype", ["nf4", "mxfp4", "gguf_q4_k_m", "awq", "tf32"])
+def test_a_type_that_no_engine_keeps_a_cache_in_is_refused(client: httpx.Client, dtype: str) -> None:
+    response = client.post("/fit", json={"model": "llama-3.1-8b", "inference": {"kv_dtype": dtype}})
+    assert response.status_code == 422
+    (error,) = response.json()["errors"]
+    assert error["pointer"] == "/body/inference/kv_dtype"
+    assert "allowed are fp32, fp16, bf16, fp8, int8, int4, fp4, nvfp4, gguf_q8_0, gguf_q4_0" in error["detail"]
+
+
+@pytest.mark.parametrize(("spelling", "bits"), [("q8_0", 8.5), ("Q4_0", 4.5), ("fp8_e4m3", 8), ("nvfp4", 4.5)])
+def test_a_cache_is_kept_in_the_types_of_engines(client: httpx.Client, spelling: str, bits: float) -> None:
+    """Llama 3.1 8B: 32 layers of keys and values of 8 heads of 128."""
+    body = {"model": "llama-3.1-8b", "inference": {"kv_dtype": spelling, "context_tokens": 8192}}
+    cache = client.post("/estimate", json=body).json()["inference"]["kv_cache"]
+    assert cache["per_token"]["value"] == 2 * 32 * 8 * 128 * bits / 8

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.errors import BadWorkload
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
-from app.fit.formulas.quantization import BITS
+from app.fit.formulas.quantization import BITS, KV_BITS
 from app.schemas.bodies import TEXT_VALUES
 from app.schemas.fit_request import EstimateIn
 from app.schemas.fit_response import EstimateOut
@@ -24,6 +24,7 @@ amounts = st.floats(1e-3, 1e15)
 prices = st.floats(0, 1000).map(lambda price: round(price, 4))
 flags = st.booleans()
 dtypes = st.sampled_from(sorted(BITS))
+kv_dtypes = st.sampled_from(sorted(KV_BITS))
 
 
 def maybe(**known: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -40,7 +41,7 @@ shapes = maybe(
     qk_norm=st.sampled_from(["per_head", "all_heads"]),
 )  # fmt: skip
 serving = maybe(
-    dtype=dtypes, kv_dtype=dtypes, kv_bytes_per_sequence=st.floats(1, 1e12), kv_budget_gib=amounts,
+    dtype=dtypes, kv_dtype=kv_dtypes, kv_bytes_per_sequence=st.floats(1, 1e12), kv_budget_gib=amounts,
     context_tokens=tokens, prompt_tokens=tokens, concurrency=tokens, block_tokens=many, max_batched_tokens=tokens,
     utilization=st.floats(0.01, 1), tensor_parallel=many, pipeline_parallel=many,
 )  # fmt: skip

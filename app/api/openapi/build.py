@@ -22,7 +22,7 @@ from app.catalog.queries import params
 from app.catalog.queries.prices import PriceSort
 from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
-from app.fit.formulas.quantization import BITS
+from app.fit.formulas.quantization import BITS, KV_BITS
 from app.http.problems import MEDIA_TYPE, Problem
 from app.late_models import LateModel
 from app.schemas import fit_request
@@ -47,6 +47,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "ResourceInclude": get_args(params.ResourceInclude),
     "Feature": FEATURE_NAMES,
     "Dtype": tuple(BITS),
+    "KvDtype": tuple(KV_BITS),
     "Attention": get_args(fit_request.AttentionKind),
     "Mlp": get_args(fit_request.MlpKind),
     "QkNorm": get_args(fit_request.QkNormKind),

@@ -38,7 +38,7 @@ from app.fit.formulas.quantities import (
     plus_minus,
     single_value,
 )
-from app.fit.formulas.quantization import BITS
+from app.fit.formulas.quantization import KV_BITS
 from app.fit.results import KvFigures, ServingMemory, evidence_of
 
 
@@ -161,7 +161,7 @@ def kv_cache_of(setup: ServingSetup) -> KvCache | None:
         return None
     width = setup.workload.kv_bytes_per_value
     if width is None:
-        width = BITS[setup.assumptions.get(setup.workload.kv_dtype, "inference.kv_dtype")] / 8
+        width = KV_BITS[setup.assumptions.get(setup.workload.kv_dtype, "inference.kv_dtype")] / 8
     pages = setup.assumptions.get(setup.workload.block_tokens, "inference.block_tokens")
     cache = build_kv_cache(setup.model.shape, value_bytes=width, block_tokens=pages)
     speculation = setup.workload.speculative

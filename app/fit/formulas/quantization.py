@@ -4,6 +4,7 @@ Module lists of a quantization name matrices by name, part of a name, glob or re
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -47,6 +48,16 @@ Source: llama.cpp, tools/quantize/README.md. Another model mixes its tensors in 
 BITS = FULL_BITS | QUANTIZED_BITS | FILE_BITS
 """Bits per weight of every named type of weights."""
 
+KV_BITS: dict[str, float] = {
+    "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4, "fp4": 4, "nvfp4": 4.5, "gguf_q8_0": 8.5,
+    "gguf_q4_0": 4.5,
+}  # fmt: skip
+"""Bits of a value in every type that an engine keeps a KV cache in.
+
+vLLM: CacheDType in config/cache.py. SGLang: fp4 in its guide to quantized KV caches. llama.cpp: --cache-type-k, in
+blocks of 32 with a 16-bit scale.
+"""
+
 ALIASES = {
     "float32": "fp32", "float": "fp32", "single": "fp32", "32bit": "fp32", "float16": "fp16", "half": "fp16",
     "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
@@ -56,10 +67,12 @@ ALIASES = {
 """Types by other common names."""
 
 
-def to_dtype(text: str) -> str:
+def to_dtype(text: str, types: Collection[str] = BITS.keys()) -> str:
     """Return the type of a name in any case and common spelling: `Q4_K_M`, `float16`; other names in lower case."""
     name = re.sub(r"^(\d+)_bits?$", r"\1bit", text.strip().lower().replace("-", "_"))
-    return next((candidate for candidate in (name, ALIASES.get(name), f"gguf_{name}") if candidate in BITS), name)
+    return next(
+        (candidate for candidate in (name, ALIASES.get(name, name), f"gguf_{name}") if candidate in types), name
+    )
 
 
 FIELD = "config.quantization_config"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 
 from app.fit.estimator.workload import PARALLEL_FIELDS, ServiceLevel
 from app.fit.formulas.quantities import Assumptions, InvalidWorkload
-from app.fit.formulas.quantization import BITS
+from app.fit.formulas.quantization import BITS, KV_BITS
 from app.fit.formulas.training_memory import Recompute
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.jobs import ServingJob, TrainingJob
@@ -139,10 +139,10 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
         longest = job.longest_context(context.machine, context.prepared.limits, step=CONTEXT_STEP)
         if 0 < longest < job.load.context_tokens:
             yield [lower_field("inference", "context_tokens", longest, job.load.context_tokens)]
-    bits = BITS[job.kv_dtype or "bf16"]
+    bits = KV_BITS[job.kv_dtype or "bf16"]
     cached = job.served.cache is not None and job.load.context_tokens
     if job.serving.workload.kv_bytes_per_value is None and cached:
-        yield [set_field("inference", "kv_dtype", dtype) for dtype in ("fp8", "int8") if BITS[dtype] < bits]
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in ("fp8", "int8") if KV_BITS[dtype] < bits]
     yield _narrower_weights(job)
 
 
