@@ -267,7 +267,6 @@ def test_only_unconfirmed_values_are_left_blank(presets: Presets) -> None:
         *((id_, "license") for id_ in ("kimi-k3", "step-3.7-flash")),
         *((id_, "license") for id_ in ("qwen3.5-9b", "qwen2.5-vl-7b", "glm-4.7", "mistral-small-4")),
         *((id_, "license") for id_ in ("bge-m3", "whisper-large-v3")),
-        *((id_, "max_context_tokens") for id_ in ("qwen3.5-9b", "glm-4.7")),
         *((id_, "license") for id_ in DIFFUSION),
         *((id_, "max_context_tokens") for id_ in DIFFUSION),
     }
