@@ -72,6 +72,7 @@ WARNINGS: Mapping[str, str] = {
     "TP_KV_REPLICATED": "KV heads replicated",
     "NODES_WITHOUT_INFINIBAND": "Ethernet between VMs: no InfiniBand known",
     "NETWORK_UNKNOWN": "no speed: the network between VMs is unknown",
+    "PEAK_UNKNOWN": "no time of a prompt or a training: the GPU's peak is unknown",
     "UNMEASURED": "backed by no measurement",
     "WEIGHT_ONLY": "weights unpacked to 16 bits",
     "MODEL_ASSUMED": "unknown type of model",

@@ -368,6 +368,10 @@ class ServingJob:
     def _peak_flops(self, machine: Machine) -> float | None:
         return peak_flops(machine, "bf16" if self.is_weight_only(machine) else compute_dtype(self.dtype))
 
+    def lacks_peak(self, machine: Machine) -> bool:
+        """Return whether no source states the GPU's peak in the type computed in, which the time of a prompt needs."""
+        return self._peak_flops(machine) is None
+
     def lacks_speed(self, machine: Machine) -> bool:
         """Return whether figures that a service level needs are missing: of the GPU, or of the network of a cache."""
         if self.level is None:
@@ -581,6 +585,12 @@ class TrainingJob:
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
+
+    def lacks_peak(self, machine: Machine) -> bool:
+        """Return whether no source states the GPU's peak in the type computed in, and no measured speed is given."""
+        workload = self.training.workload
+        is_given = workload.tokens_per_s_per_gpu is not None or workload.gpu_hours is not None
+        return not is_given and peak_flops(machine, self.compute_dtype) is None
 
     def gpu_hours(self, machine: Machine, deployment: Deployment, stage: int) -> Range | None:
         """Compute the GPU-hours of the job: as given or measured, else by the rate and the overhead."""

@@ -192,6 +192,7 @@ def _placement_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[s
         "TP_KV_REPLICATED": kv_heads is not None and tensor > kv_heads and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and apart,
         "NETWORK_UNKNOWN": machine.network_gbps is None and apart,
+        "PEAK_UNKNOWN": job.lacks_peak(machine),
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
@@ -307,7 +308,7 @@ def _range_text(low: float | Decimal, high: float | Decimal) -> str:
 def _speed_text(option: PlacementOption) -> str:
     speed = option.speed
     if speed is None:
-        return ""
+        return "no speed, as no source states its peak" if "PEAK_UNKNOWN" in option.warnings else ""
     if speed.hours is not None:
         return f"takes {_range_text(speed.hours.low, speed.hours.high)} hours"
     if option.attempt.load is not None:

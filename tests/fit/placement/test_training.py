@@ -20,6 +20,7 @@ from tests.fit.placement.factories import (
     expect_rejection,
     machine,
     prepare_request,
+    serving,
     training,
     vm,
 )
@@ -74,6 +75,24 @@ def test_vms_that_train_wait_for_what_a_slow_network_sends(stage: int, shape: Ar
     # Gradients and weights of 16 bits, sent by the eight GPUs of a VM together.
     least_s = 4 * 8.03e9 / (8 * 1.5e9 / 8) * (1 - 8 / slow.attempt.gpus)
     assert 64 * 4096 / tokens_per_s(slow) > least_s
+
+
+@pytest.mark.parametrize(("given", "said"), [({}, True), ({"tokens_per_s_per_gpu": 900.0}, False)])
+def test_a_speed_that_is_missing_for_lack_of_a_peak_is_explained(given: dict[str, float], said: bool) -> None:
+    job = training(recipe="fp32_adam", recompute="full", **given)
+    option = expect_option(prepare_request(job, LLAMA_8B), machine(peaks={"bf16": 121e12}))
+    assert (option.speed is None) is said
+    assert ("PEAK_UNKNOWN" in option.warnings) is said
+    assert ("no speed, as no source states its peak" in explain(option)) is said
+
+
+def test_a_prompt_without_a_time_for_lack_of_a_peak_is_explained() -> None:
+    job = serving(dtype="fp32", context_tokens=None, prompt_tokens=2000, output_tokens=100)
+    for peaks, warned in (({"bf16": 121e12}, True), ({"fp32": 30e12}, False)):
+        option = expect_option(prepare_request(job, LLAMA_8B), machine(peaks=peaks))
+        assert option.speed is not None
+        assert (option.speed.first_token_s is None) is warned
+        assert ("PEAK_UNKNOWN" in option.warnings) is warned
 
 
 def test_shorter_sequences_never_need_more_vms() -> None:
