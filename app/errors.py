@@ -27,6 +27,14 @@ class NotFound(VmsizesError):
         return "; ".join(filter(None, (f"no such {self.kind}", self.advice, *more, where))).replace("?;", "?")
 
 
+class Ambiguous(NotFound):
+    """Several things of this kind have the name in theirs; `suggestions` are their whole names."""
+
+    def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...]) -> None:
+        super().__init__(kind, name, suggestions=suggestions)
+        self.args = (f"Several {kind}s are called {name!r}: name {', '.join(suggestions[:-1])} or {suggestions[-1]}.",)
+
+
 class BadQuery(VmsizesError):
     """A parameter is well formed, but its value is unknown to this catalog; says what is allowed."""
 

@@ -552,7 +552,9 @@ def _described_machine(
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
                 raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None
-            assumptions.record("hardware.gpu", hardware.gpu, "not in the catalog: any data type, no speed")
+            assumptions.record(
+                "hardware.gpu", hardware.gpu, "no GPU of the catalog by this name alone: any data type, no speed"
+            )
     gpus = hardware.gpus
     if gpus is None:
         gpus = requested_gpus(request.workload)

@@ -95,6 +95,8 @@ UNTIMED: list[Body] = [
             "config.text_config.vocab_size: is missing",
         ),
         (LLAMA | {"hardware": {"gpu": "A100"}}, "/body/hardware/gpu", "a100-pcie-80"),
+        (LLAMA | {"hardware": {"gpu": "H100"}}, "/body/hardware/gpu", "Several GPUs are called 'H100': name h100-"),
+        (LLAMA | {"hardware": {"gpu": "H1000"}}, "/body/hardware/gpu", "There is no GPU named 'H1000'. Or give"),
         (LLAMA | {"hardware": {"gpus": 8}}, "/body/hardware", "gpu, usable_gib or memory_gib"),
         (
             LLAMA | {"hardware": {"usable_gib": 200, "memory_gib": 80}},

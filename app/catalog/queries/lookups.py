@@ -22,7 +22,7 @@ from app.catalog.tables import select_all
 from app.db import statements
 from app.db.dialects import Dialect, parameters
 from app.db.statements import BoundStatement, Reader, Rows, fetch, to_dicts
-from app.errors import BadQuery, NotFound
+from app.errors import Ambiguous, BadQuery, NotFound
 from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 from app.validation import MAX_ERRORS
 
@@ -271,15 +271,20 @@ _FILLER_WORDS = frozenset(
 
 
 def get_gpu(reader: Reader, name: str) -> GpuRow:
-    """Return the only GPU model called exactly `name`, else the only one that has all its words; raises NotFound."""
+    """Return the only GPU model called exactly `name`, else the only one that has all its words.
+
+    Raises NotFound, and Ambiguous where several have them.
+    """
     rows, words = find_gpus(reader), _split_words(name)
     exact = [row for row in rows if any(_split_words(alias) == words for alias in _gpu_aliases(row))]
     if len(exact) == 1:
         return exact[0]
     words_of = {row["id"]: gpu_words(row) for row in rows}
     ids = _ids_with_words(words_of, _meaningful_words(name, frozenset().union(*words_of.values())))
-    if len(ids) != 1:
-        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), words_of, 2)))
+    if len(ids) > 1:
+        raise Ambiguous("GPU", name, suggestions=tuple(ids))
+    if not ids:
+        raise NotFound("GPU", name, suggestions=tuple(closest_spellings("-".join(words), words_of, 2)))
     return next(row for row in rows if row["id"] == ids[0])
 
 
