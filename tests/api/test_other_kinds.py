@@ -96,6 +96,9 @@ def test_other_kinds_are_placed_a_copy_on_each_gpu(client: httpx.Client) -> None
     assert speech["fits"]
     # It is released in fp16, which a T4 computes in; bf16, which it does not, was assumed.
     assert "Standard_NC4as_T4_v3" in {item["size"] for item in speech["items"]}
+    for answer, kind in ((images, "diffusion"), (speech, "speech")):
+        assert all(f"no speed, as none is estimated for {kind} models" in it["explanation"] for it in answer["items"])
+        assert all("PEAK_UNKNOWN" not in item["warnings"] for item in answer["items"])
 
 
 @pytest.mark.parametrize(

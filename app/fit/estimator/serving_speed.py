@@ -712,6 +712,10 @@ def refuse_other_kinds(shape: Architecture, field: str) -> None:
         raise InvalidWorkload(field, f"is of models that generate text, and this one is of kind {shape.kind}")
 
 
+TIMED_KINDS = frozenset({"decoder", "encoder"})
+"""Kinds of models whose speed is estimated."""
+
+
 def speed_of_kind(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
     """Return the speed of a workload; None where it is unknown, and of kinds whose speed is not estimated."""
     kind = setup.model.shape.kind

@@ -19,7 +19,7 @@ from app.fit.estimator.service_level import (
     share_of_target,
 )
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import ServingSpeed, Speed, speed_of_kind
+from app.fit.estimator.serving_speed import TIMED_KINDS, ServingSpeed, Speed, speed_of_kind
 from app.fit.estimator.training_memory import TrainingSetup, has_most_adapters, total_need
 from app.fit.estimator.training_time import RATE_FAMILY, SECONDS_PER_HOUR, domain, gpu_hours, rate_of, run_overhead
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
@@ -370,7 +370,7 @@ class ServingJob:
 
     def lacks_peak(self, machine: Machine) -> bool:
         """Return whether no source states the GPU's peak in the type computed in, which the time of a prompt needs."""
-        return self._peak_flops(machine) is None
+        return self.model.shape.kind in TIMED_KINDS and self._peak_flops(machine) is None
 
     def lacks_speed(self, machine: Machine) -> bool:
         """Return whether figures that a service level needs are missing: of the GPU, or of the network of a cache."""

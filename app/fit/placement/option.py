@@ -10,7 +10,7 @@ from app.fit.costs import format_amount
 from app.fit.estimator.estimate import cost_of_rate
 from app.fit.estimator.service_level import ServiceLoad, load_figures, rate_range, request_seconds
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
-from app.fit.estimator.serving_speed import Speed, first_token_evidence, speed_evidence
+from app.fit.estimator.serving_speed import TIMED_KINDS, Speed, first_token_evidence, speed_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_time import HOURS_FAMILY
 from app.fit.estimator.workload import Deployment, Gpus, ServiceLevel
@@ -307,6 +307,8 @@ def _range_text(low: float | Decimal, high: float | Decimal) -> str:
 
 def _speed_text(option: PlacementOption) -> str:
     speed = option.speed
+    if speed is None and (kind := option.prepared.job.model.shape.kind) not in TIMED_KINDS:
+        return f"no speed, as none is estimated for {kind} models"
     if speed is None:
         return "no speed, as no source states its peak" if "PEAK_UNKNOWN" in option.warnings else ""
     if speed.hours is not None:
