@@ -437,8 +437,8 @@ Sizes = list[tuple[Vm, Machine]]
 def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, among: Mapping[str, Any]) -> FitAnswerOut:
     """Place a model on the selected sizes or one described machine: the best options, and the nearest misses or all.
 
-    With `most_of_reason` it is that many misses of each reason, and fixes are found for the nearest of each: finding
-    them is most of the work of an answer, and sizes that fail for one reason mostly have the same fixes.
+    With `most_of_reason` it is that many misses of each reason, and fixes are found for the nearest of each and of all:
+    finding them is most of the work of an answer, and sizes that fail for one reason mostly have the same fixes.
     """
     scope = to_scope(body).model_copy(update=among)
     check_days(scope, catalog.today)
@@ -470,12 +470,13 @@ def _place_model(catalog: Catalog, body: FitIn, most_of_reason: int | None, amon
     rejected = nearest_of_each(rejections, codes, most_of_reason)[:MAX_REJECTED] if "rejected" in body.include else ()
     nearest = rejections[:NEAREST_MISSES]
     listed = {miss.vm.name: miss for miss in (*nearest, *rejected)}
-    fixed = listed if most_of_reason is None else {miss.vm.name for miss in nearest_of_each(rejections, codes, 1)}
+    fixed = rejected if most_of_reason is None else nearest_of_each(rejections, codes, 1)
+    with_fixes = {miss.vm.name for miss in (*nearest, *fixed)}
     fixer = FixFinder(prepared)
     misses: dict[str, MissOut] = {}
     for vm, machine in sizes:
         if (rejection := listed.get(vm.name)) is not None:
-            fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in fixed else ()
+            fixes = fixer.find_fixes(vm, machine, rejection) if vm.name in with_fixes else ()
             shown_fixes = [FixOut(text=fix.text, patch=to_patch(fix.changes)) for fix in fixes]
             misses[vm.name] = to_miss(rejection, shown_fixes)
     job = prepared.job

@@ -44,7 +44,7 @@ def test_zones_that_the_list_of_a_region_does_not_name_are_unknown_and_not_none(
     facets = clouds.get("/facets", params={**there, "min_zones": 3}).json()
     assert [entry["count"] for entry in facets["region"] if entry["value"] == "europe-west4"] == [1]
     page = clouds.get("/ui/sizes/c4-standard-8").text
-    assert "The size is in 42 regions." in page
+    assert "Lists of zones have the size in 42 regions." in page
     assert "none to choose" not in page
 
 

@@ -110,6 +110,15 @@ def test_all_sizes_of_a_reason_are_a_click_away(client: httpx.Client) -> None:
     assert "Show all of each reason" not in whole
 
 
+def test_the_nearest_misses_have_the_fixes_that_the_api_has(client: httpx.Client) -> None:
+    body = {"model": "llama-3.3-70b", "inference": {"concurrency": 64}, "constraints": {"regions": ["westeurope"]}}
+    misses = client.post("/fit", json=body).json()["nearest_misses"]
+    page = get(client, "/ui/fit?model=llama-3.3-70b&concurrency=64&region=westeurope")
+    fixed = set(re.findall(r'<span class="hidden"> on ([^<]+)</span>', page))
+    assert {miss["size"] for miss in misses if miss["fixes"]} <= fixed
+    assert len(misses) == 3
+
+
 def page_group(page: str, code: str) -> str:
     """Return the sizes of a reason."""
     return page.partition(f'id="reason-{code.lower()}"')[2].partition("</details>")[0]

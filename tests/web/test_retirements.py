@@ -184,6 +184,19 @@ def test_names_of_an_inventory_are_escaped(client: httpx.Client) -> None:
     assert rows[0]["id"] == "'=1+1"
 
 
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("Standard_Foo,westeurope\nD2s_v3,mars\n", "None of this is understood"),
+        ("Standard_Foo,westeurope\nD2s_v5,westeurope\n", "No VM that is understood needs another size"),
+        ("D2s_v5,westeurope\n", "No VM of these needs another size"),
+    ],
+)
+def test_what_is_not_understood_is_not_said_to_stay(client: httpx.Client, lines: str, says: str) -> None:
+    page = client.post(PLAN, data={"inventory": f"size,region\n{lines}"}, headers=HTML).text
+    assert f"<h1>{says}</h1>" in page
+
+
 def test_equal_lines_of_an_inventory_list_their_successors_once(client: httpx.Client) -> None:
     inventory = "size,region\n" + "f8s_v2,eastus\n" * 3
     text = client.post(PLAN, data={"inventory": inventory}, headers=HTML).text
