@@ -85,6 +85,9 @@ def import_(
         catalog = Catalog(session, load_snapshot(session), context.today())
         named = source or file.name
         saved = save_observations(session, catalog, new, scope=scope, source=named, observed_at=at, hours=hours)
+        if saved.unknown_sizes and (size or not saved.has_known_size):  # raised in here, it leaves what was there
+            detail = f"the catalog does not have {_some(saved.unknown_sizes)}; nothing was taken in"
+            raise BadQuery("--size" if size else str(file), None, detail)
     print_text(f"{named}: {plural(len(new), 'observation')} of {at:%Y-%m-%d %H:%M} UTC, for {scope}.")
     if ended := [expires_at for expires_at in saved.expires_at if expires_at <= context.now()]:
         verb, count = ("has", "1") if len(ended) == 1 else ("have", f"{len(ended):,}")

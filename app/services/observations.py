@@ -66,6 +66,7 @@ class SavedObservations:
     """When each observation expires, and the names of sizes and regions that the catalog lacks."""
 
     expires_at: Sequence[datetime]
+    has_known_size: bool
     unknown_sizes: Sequence[str]
     unknown_regions: Sequence[str]
 
@@ -107,6 +108,7 @@ def save_observations(
     session.execute(insert(table_of(Observation)), rows)
     return SavedObservations(
         expires_at=[row["expires_at"] for row in rows],
+        has_known_size=any(keys.values()),
         unknown_sizes=sorted({f"{size} of {provider}" for (provider, size), key in keys.items() if key is None}),
         unknown_regions=sorted({entry.region for entry in observations} - names.regions.keys()),
     )

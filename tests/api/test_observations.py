@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from html import unescape
@@ -18,18 +19,19 @@ from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import Settings
 from tests.command_line import CommandResult, run_command
-from tests.factories import NOW, reading, size
+from tests.factories import NOW, reading, size, source
 from tests.servers import open_client, server
 
 KEYS = {"team-a": "a" * 32, "team-b": "b" * 32}
 D8, PATH = "Standard_D8s_v5", "/sizes/d8s_v5/observations"
 
+OF_UNKNOWN_SIZE = {"sku": "Standard_D8s_v9", "region": "eastus", "score": "Low"}
 AZURE_SCORES = {
     "desiredCount": 10,
     "placementScores": [
         {"sku": D8, "region": "westeurope", "availabilityZone": "1", "score": "High", "isQuotaAvailable": True},
         {"sku": D8, "region": "West Europe", "score": "RestrictedSkuNotAvailable", "isQuotaAvailable": False},
-        {"sku": "Standard_D8s_v9", "region": "eastus", "score": "Low"},
+        OF_UNKNOWN_SIZE,
     ],
 }
 AZURE_RATES = {
@@ -182,6 +184,37 @@ def test_a_holder_sees_what_was_taken_in_for_it_with_its_age_and_nobody_else_doe
     assert client.get(PATH).status_code == 401
     assert {path: ask(client, "team-b", path).text for path in before} == before
     assert ask(client, "team-a", "/sizes/d9s_v5/observations").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("data", "sizes", "said"),
+    [
+        (AWS_SCORES, ("m5.large", "m5.nosuch"), "--size: the catalog does not have m5.nosuch of aws"),
+        ({"placementScores": [OF_UNKNOWN_SIZE]}, (), "does not have Standard_D8s_v9 of azure"),
+    ],
+)
+def test_an_import_for_no_size_of_the_catalog_leaves_what_was_taken_in(  # noqa: PLR0917
+    engine: Engine, url: str, tmp_path: Path, data: Any, sizes: tuple[str, ...], said: str
+) -> None:
+    of_amazon = replace(source("amazon"), publisher="AWS")
+    aws = reading(size("m5.large", by="amazon", vcpus=2), sources=[of_amazon])
+    ingest(engine, aws, now=NOW)
+    file = tmp_path / "scores.json"
+
+    def take_in(data: Any, *sizes: str) -> CommandResult:
+        file.write_text(json.dumps(data), encoding="utf-8")
+        options = [argument for name in sizes for argument in ("--size", name)]
+        return run_command(url, "observations", "import", str(file), "--as", "team-a", *options)
+
+    def listed() -> Any:
+        return json.loads(run_command(url, "observations", "list", "--json").stdout)
+
+    assert take_in(AWS_SCORES, "m5.large").returncode == 0
+    before = listed()
+    refused = take_in(data, *sizes)
+    assert (refused.returncode, said in refused.stderr, "nothing was taken in" in refused.stderr) == (2, True, True)
+    assert before[0]["observations"] == 1
+    assert listed() == before
 
 
 def test_a_service_without_keys_shows_none(url: str, take_in: Callable[..., CommandResult]) -> None:
