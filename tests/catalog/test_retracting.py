@@ -114,10 +114,24 @@ def test_a_price_is_of_the_file_that_has_it_last_also_where_it_is_the_same(engin
     assert tables(ingest_file(engine, "prices", february)) == {}
     shorter = ingest_file(engine, "prices", write(folder, "prices", both[0], name="jan.csv"))
     assert "price" not in tables(shorter)
-    outcome = ingest_file(engine, "prices", write(folder, "prices", name="feb.csv"))
-    assert tables(outcome)["price"] == (0, 0, 1)
-    assert {row[0] for row in keys(engine, Price)} == {"x1"}  # which was read in jan.csv last
+    elsewhere = write(folder, "prices", cost("X1", region="westus"), name="feb.csv")
+    assert tables(ingest_file(engine, "prices", elsewhere))["price"] == (1, 0, 1)
+    assert {row[:2] for row in keys(engine, Price)} == {("x1", "eastus"), ("x1", "westus")}  # the former is of jan.csv
     digest(engine)
+
+
+def test_a_list_of_a_header_alone_takes_no_price_away_and_says_what_does(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    path = write(folder, "prices")
+    assert tables(ingest_file(engine, "prices", path)).keys() <= {"source"}  # it never had one
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
+    before = digest(engine)
+    with pytest.raises(BadData, match=r"none of the 2 prices .*, and no other; `vmsizes forget SOURCE` .*: list"):
+        ingest_file(engine, "prices", write(folder, "prices"))
+    assert digest(engine) == before
+    forget(engine, "list", now=NOW)
+    assert keys(engine, Price) == set()
+    assert tables(ingest_file(engine, "prices", path)).keys() <= {"source"}
 
 
 @pytest.mark.takes_seconds
@@ -132,8 +146,8 @@ def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Pat
     other.rename(folder / "prices.csv")
     ingest(engine, read_csv_source("prices", folder / "prices.csv", elsewhere / "sources.csv"), now=NOW)
     assert len(keys(engine, Price)) == 4
-    ingest_file(engine, "prices", write(folder, "prices"))
-    assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus")}
+    ingest_file(engine, "prices", write(folder, "prices", cost("X2")))
+    assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus"), ("x2", "eastus")}
 
 
 @pytest.mark.takes_seconds

@@ -148,7 +148,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         summary.reports += stage_prices(session, reading.prices, prices)
         own_undated = (rows for source, rows in prices.undated_spot.items() if source not in retail)
         summary.undated_spot_prices = sum(own_undated)
-        dropped, dropped_checksum = drop_prices_of_files(session, reading.prices)
+        dropped, dropped_checksum = drop_prices_of_files(session, prices.lists)
         progress("facts", None)
         _save_rows(session, reading, subjects, prices, summary)
         check_placements(session, prices)

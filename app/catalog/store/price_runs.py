@@ -44,7 +44,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.in_force import LIST_GROUP
 from app.catalog.readings import PriceList
-from app.catalog.store.prices import LIST, OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE, PriceStaging
+from app.catalog.store.prices import LIST, OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE, PriceStaging, StagedPrices
 from app.catalog.store.upsert import TableChange, columns_like, execute_count, same_key, temporary_table
 
 _SERIES = ("size_key", *("region", "os", "purchase", "source_id"))
@@ -131,7 +131,7 @@ ListKey = tuple[str, str, str, str, date]
 """The values of _LIST_KEY."""
 
 
-def _stage_lists(session: Session, complete: Sequence[tuple[int, int, PriceList]]) -> None:
+def _stage_lists(session: Session, complete: Sequence[StagedPrices]) -> None:
     """Stage the complete lists of a reading, and those that their files have no more."""
     lists: dict[ListKey, dict[str, Any]] = {}
     for first, end, price_list in complete:

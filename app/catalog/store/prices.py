@@ -46,6 +46,10 @@ STAGED_PRICE = temporary_table(
 _CONTENT_COLUMNS = tuple(column.name for column in content_columns(PRICE))
 
 
+StagedPrices = tuple[int, int, PriceList]
+"""The positions of the first price of a list and behind its last, and the list."""
+
+
 class Placement(NamedTuple):
     """The first price of a size in a provider's regions: both names, and the file and line."""
 
@@ -75,8 +79,7 @@ class PriceStaging:
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
-    lists: list[tuple[int, int, PriceList]] = field(default_factory=list)
-    """Each list, with the positions of its first price and behind its last."""
+    lists: list[StagedPrices] = field(default_factory=list)
 
     file_ids: Mapping[str, int] = field(default_factory=dict)
     """The numbers of the files of the lists."""

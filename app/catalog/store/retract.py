@@ -41,7 +41,7 @@ from app.catalog.readings import FileRead, PriceList, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.listed import LISTED_TABLES, listed_rows
-from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
+from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE, StagedPrices
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import (
     TableChange,
@@ -52,7 +52,8 @@ from app.catalog.store.upsert import (
     save_rows,
     temporary_table,
 )
-from app.errors import BadQuery
+from app.errors import BadData, BadQuery
+from app.validation import plural
 
 DROPPED_PRICES = temporary_table(
     "dropped_price",
@@ -74,22 +75,23 @@ def load_file_keys(session: Session, kind: str) -> dict[str, list[FileKey]]:
 # Prices
 
 
-def drop_prices_of_files(session: Session, prices: Sequence[PriceList]) -> tuple[int, TableChecksum]:
+def drop_prices_of_files(session: Session, lists: Sequence[StagedPrices]) -> tuple[int, TableChecksum]:
     """Delete the prices that a list had when it was read before and has no more; return their number and checksum.
 
-    The staged prices must be those of the lists. A file that is read for the first time costs nothing.
+    A file that is read for the first time costs nothing. Raises BadData for a list that had prices and has none: an
+    export that failed looks so.
     """
     ingested = load_file_keys(session, "prices")
     file = table_of(PriceFile).c
-    of_lists = [
-        and_(
-            PRICE.c.file_id == select(file.id).where(file.file == price_list.file).scalar_subquery(),
-            PRICE.c.source_id.in_(sorted(price_list.sources)),
-        )
-        for price_list in prices
-        if price_list.file in ingested and price_list.sources and not price_list.complete
-    ]
-    files = [{"file": listed.file, "kind": "prices", "keys": []} for listed in prices if listed.sources]
+    of_lists = []
+    for first, end, price_list in lists:
+        if price_list.file not in ingested or not price_list.sources or price_list.complete:
+            continue
+        of_file = PRICE.c.file_id == select(file.id).where(file.file == price_list.file).scalar_subquery()
+        of_lists.append(and_(of_file, PRICE.c.source_id.in_(sorted(price_list.sources))))
+        if first == end:
+            _refuse_emptied(session, price_list, of_lists[-1])
+    files = [{"file": listed.file, "kind": "prices", "keys": []} for _, _, listed in lists if listed.sources]
     save_rows(session, IngestedFile, files)
     if not of_lists:
         return 0, TableChecksum()
@@ -104,6 +106,16 @@ def drop_prices_of_files(session: Session, prices: Sequence[PriceList]) -> tuple
     columns = ", ".join(OBSERVATION_KEY)
     session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({columns})")
     return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))))
+
+
+def _refuse_emptied(session: Session, price_list: PriceList, had: ColumnElement[bool]) -> None:
+    """Raise BadData if a list without a price had some when it was read before."""
+    counts = select(PRICE.c.source_id, func.count()).where(had).group_by(PRICE.c.source_id)
+    if rows := session.execute(counts.order_by(PRICE.c.source_id)).all():
+        sources = ", ".join(source for source, _ in rows)
+        gone = f"has none of the {plural(sum(count for _, count in rows), 'price')} that it had when it was read before"
+        how = f"`vmsizes forget SOURCE` removes what a source states: {sources}"
+        raise BadData(f"{gone}, and no other; {how}", file=price_list.file)
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, TableChecksum]:
