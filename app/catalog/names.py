@@ -120,19 +120,36 @@ def closest_regions(code: str, regions: Collection[str]) -> Sequence[str]:
     if same := [region for region in regions if region.replace("-", "") == written]:
         return same
     provider = provider_of_region(code)
-    regions = [region for region in regions if provider_of_region(region) is provider] or regions
+    every, regions = regions, [region for region in regions if provider_of_region(region) is provider] or regions
     place, directions, number = _parse_region(code)
     there = sorted(
         (region for region in regions if _parse_region(region)[0] == place), key=lambda region: (len(region), region)
     )
     if not there:
-        near = closest_spellings(code, regions, MAX_REGIONS)
-        return [region for region in near if _is_place_of(_parse_region(region)[0], code, place)][:1]
+        of_provider = _closest_spelling(code, regions, place)
+        return of_provider or _closest_spelling(code, every, place)  # a typo may hide whose the form is
     same = [region for region in there if _parse_region(region)[1] == directions]
     exact = [region for region in same if _parse_region(region)[2] == number]
     more = [region for region in there if set(directions) <= set(_parse_region(region)[1])]
     meant = exact or (same[:1] if number else ()) or more or there
     return meant if len(meant) <= MAX_REGIONS else ()
+
+
+def _closest_spelling(code: str, regions: Collection[str], place: str) -> Sequence[str]:
+    """Return the region that is a few typos away, and has the place; all of them if they differ in hyphens alone."""
+    near = closest_spellings(code, regions, MAX_REGIONS)
+    alike = (region.replace("-", "") for region in near if _is_place_of(region, code, place))
+    letters = next(alike, None)
+    return [region for region in regions if region.replace("-", "") == letters]
+
+
+def codes_by_spelling(regions: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the codes of regions, each by itself and by the key of its name if no other has that; takes both."""
+    by_name: dict[str, list[str]] = {}
+    for code, name in regions:
+        by_name.setdefault(region_key(name), []).append(code)
+    codes = {code: code for of_name in by_name.values() for code in of_name}
+    return {name: of_name[0] for name, of_name in by_name.items() if len(of_name) == 1} | codes
 
 
 def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
@@ -145,16 +162,17 @@ def _parse_region(code: str) -> tuple[str, Sequence[str], str]:
     return _DIRECTION.sub("", full), directions, code[len(letters) :]
 
 
-def _is_place_of(place: str, code: str, written: str) -> bool:
-    return (
-        place in code.replace("-", "") or sorted(place) == sorted(written) or bool(closest_spellings(written, [place]))
-    )
+def _is_place_of(region: str, code: str, written: str) -> bool:
+    """Return whether a code has the place of a region, also as that abbreviates it, or one much like it."""
+    places = {_parse_region(region)[0], _DIRECTION.sub("", re.sub(r"[-\d]", "", region))}
+    alike = (place in code.replace("-", "") or sorted(place) == sorted(written) for place in places)
+    return any(alike) or bool(closest_spellings(written, places))
 
 
 def explain_unknown_region(code: str, regions: Collection[str]) -> str:
     """Return what is wrong with the region of an ingested row: the nearest codes, or that it is ingested first."""
     hint = did_you_mean(closest_regions(code, regions), " Else ")
-    return f"unknown region {code!r}; {hint}ingest it first"
+    return f"unknown region {as_written(code)!r}; {hint}ingest it first"
 
 
 def explain_unknown_size(name: str, sizes: Mapping[str, str], needed: str) -> str:

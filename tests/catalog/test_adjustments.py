@@ -1,6 +1,7 @@
 """Rules of prices in the catalog: taken in whole by file, taken back, in force by their days, and no events."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from app.db.engines import read_session
 from app.errors import BadData
 from app.ingest.registry import read_csv_source
 from app.ingest.run import IngestOutcome, forget, ingest
-from tests.factories import NOW, price, reading, size
+from tests.factories import NOW, price, reading, region, size, source
 
 HEADER = "name,size,region,os,purchase,discount_percent,usd_per_hour,valid_from,valid_until"
 PRICES = reading(
@@ -154,6 +155,56 @@ def test_an_underscore_of_a_glob_is_no_wildcard(priced: Engine, tmp_path: Path) 
 def test_a_rule_in_an_unknown_region_is_refused(priced: Engine, tmp_path: Path) -> None:
     with pytest.raises(BadData, match=r"contoso\.csv:3: column 'region': unknown region 'useast'; did you mean eastus"):
         save(priced, tmp_path, "All,,,,,50,,,", "No,,useast,,,50,,,")
+
+
+FRANKFURT = "Europe (Frankfurt)"
+
+
+@pytest.fixture
+def of_amazon(engine: Engine) -> Engine:
+    """A catalog with a size of AWS and two regions; two more have one name."""
+    codes = {"eu-central-1": FRANKFURT, "us-east-1": "US East (N. Virginia)", "a": "All regions", "b": "All regions"}
+    regions = tuple(replace(region(code), name=name, provider="aws") for code, name in codes.items())
+    sizes = size("m5.large", by="amazon", vcpus=2)
+    known = reading(sizes, sources=[replace(source("amazon"), publisher="AWS")], prices=[])
+    ingest(engine, replace(known, regions=regions), now=NOW)
+    return engine
+
+
+def test_price_lists_and_rules_take_a_region_by_its_name(of_amazon: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    rows = (f"m5.large,{FRANKFURT},0.1,2026-08-01", "m5.large,us-east-1,0.2,2026-08-01")
+    path.write_text("\n".join(["size,region,usd_per_hour,valid_from", *rows]))
+    ingest(of_amazon, read_csv_source("prices", path), now=NOW)
+    assert offers(of_amazon) == {("eu-central-1", "m5.large"): (0.1, None), ("us-east-1", "m5.large"): (0.2, None)}
+    save(of_amazon, tmp_path, f"Half,,{FRANKFURT},,,50,,,")
+    assert offers(of_amazon)["eu-central-1", "m5.large"][0] == 0.05
+    assert offers(of_amazon)["us-east-1", "m5.large"] == (0.2, None)
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("written", "detail"),
+    [
+        ("eu-Centrall-1", "unknown region 'eu-Centrall-1'; did you mean eu-central-1? Else ingest it first"),
+        ("us_eats_1", "unknown region 'us_eats_1'; did you mean us-east-1? Else ingest it first"),
+        ("Europe (Bonn)", "unknown region 'Europe (Bonn)'; ingest it first"),
+        ("All regions", "unknown region 'All regions'; ingest it first"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["prices", "adjustments"])
+def test_an_unknown_region_is_quoted_as_it_is_written(
+    of_amazon: Engine, tmp_path: Path, written: str, detail: str, kind: str
+) -> None:
+    path = tmp_path / "own.csv"
+    rows = {
+        "prices": f"size,region,usd_per_hour\nm5.large,{written},1\n",
+        "adjustments": f"{HEADER}\nX,,{written},,,5,,,\n",
+    }
+    path.write_text(rows[kind])
+    with pytest.raises(BadData) as caught:
+        ingest(of_amazon, read_csv_source(kind, path), now=NOW)
+    assert str(caught.value) == f"{path}:2: column 'region': {detail}"
 
 
 @pytest.mark.takes_seconds

@@ -1,6 +1,6 @@
 import pytest
 
-from app.catalog.names import display_keys, region_key, series_key, size_key
+from app.catalog.names import closest_regions, display_keys, region_key, series_key, size_key
 from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
 
 
@@ -28,6 +28,25 @@ def test_a_series_is_the_same_in_every_title(name: str) -> None:
 @pytest.mark.parametrize("name", ["West Europe", "westeurope", "WestEurope", "west-europe"])
 def test_a_region_is_the_same_in_every_spelling(name: str) -> None:
     assert region_key(name) == "westeurope"
+
+
+REGIONS = ["eastus", "eu-central-1", "eu-central-2", "europe-west3", "us-central1", "us-east-1", "us-east1", "westus"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("eu-centrall-1", ["eu-central-1"]),
+        ("eu-cental-2", ["eu-central-2"]),
+        ("us-eas-1", ["us-east-1", "us-east1"]),  # both are a letter away
+        ("us-centrl1", ["us-central1"]),
+        ("europe-wst3", ["europe-west3"]),
+        ("me-central-1", []),  # another place
+        ("estus", ["eastus"]),
+    ],
+)
+def test_a_misspelled_region_of_any_cloud_has_its_nearest(written: str, meant: list[str]) -> None:
+    assert closest_regions(region_key(written), REGIONS) == meant
 
 
 def gpu(key: str, memory: float, *aliases: str) -> GpuName:

@@ -11,7 +11,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Disk, Fact, LanguageModel, Region, Series, Size, Source
-from app.catalog.names import explain_unknown_region, explain_unknown_size, model_keys, size_key
+from app.catalog.names import codes_by_spelling, explain_unknown_region, explain_unknown_size, model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
@@ -139,9 +139,11 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         is_restored = bool(reading.aliases) or any(price_list.sources & retail for price_list in reading.prices)
         if is_restored:
             restore_refused(session)
+        regions = (*session.execute(select(*table_of(Region).c["code", "name", "provider"])), *reading.regions)
         prices = PriceStaging(
             subjects=subjects,
-            regions=_load_region_providers(session) | {region.code: region.provider for region in reading.regions},
+            regions={region.code: region.provider for region in regions},
+            region_codes=codes_by_spelling((region.code, region.name) for region in regions),
             progress=progress,
             known_sizes=known_sizes,
         )
@@ -301,11 +303,6 @@ def _check_model_names(session: Session, reading: Reading) -> None:
 
 def _load_column(session: Session, model: type[SQLModel], column: str) -> set[str]:
     return set(session.execute(select(table_of(model).c[column])).scalars())
-
-
-def _load_region_providers(session: Session) -> dict[str, str]:
-    region = table_of(Region).c
-    return {row.code: row.provider for row in session.execute(select(region.code, region.provider))}
 
 
 def _check_aliases(session: Session, reading: Reading, subjects: SubjectKeys, known_sizes: Mapping[str, str]) -> None:

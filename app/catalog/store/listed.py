@@ -29,7 +29,7 @@ from app.catalog.models import (
     Size,
     SizeAlias,
 )
-from app.catalog.names import explain_unknown_region, glob_to_like, size_key
+from app.catalog.names import codes_by_spelling, explain_unknown_region, glob_to_like, size_key
 from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
@@ -161,13 +161,15 @@ def save_adjustments(session: Session, reading: Reading, subjects: SubjectKeys) 
     files = [file for file in reading.files if file.kind == "adjustments"]
     if not files:
         return TableChange(), []
-    regions = set(session.execute(select(table_of(Region).c.code)).scalars())
+    codes = codes_by_spelling((row.code, row.name) for row in session.execute(select(table_of(Region))))
     rows: list[DbRow] = []
     reports: list[Report] = []
     for entry in reading.adjustments:
         rule = entry.rule
-        if rule.region is not None and rule.region not in regions:
-            raise entry.error("region", explain_unknown_region(rule.region, regions))
+        if rule.region is not None:
+            if rule.region not in codes:
+                raise entry.error("region", explain_unknown_region(rule.region, dict.fromkeys(codes.values())))
+            rule = replace(rule, region=codes[rule.region])
         if rule.size is not None:
             is_glob = "*" in rule.size or "?" in rule.size
             glob = rule.size if is_glob else subjects.size_key(rule.size)  # another name of a size means the size

@@ -7,7 +7,7 @@ belongs to sources with complete lists is left to `app.catalog.store.price_runs`
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import count
 from operator import lt
@@ -66,6 +66,8 @@ class PriceStaging:
     subjects: SubjectKeys
     regions: Mapping[str, str]
     """The provider of each region, by code."""
+    region_codes: Mapping[str, str] = field(default_factory=dict)
+    """The codes of regions by their spellings: see `codes_by_spelling`."""
     progress: Progress
     known_sizes: Mapping[str, str] = field(default_factory=dict)
     """The names of known sizes by key, for lists that may not add sizes."""
@@ -102,10 +104,12 @@ class PriceStaging:
             self.lists.append((first, self.rows, price_list))
 
     def _columns(self, price_list: PriceList, block: PriceBlock) -> Columns:
-        if unknown := set(block.region) - self.regions.keys():
+        codes = {written: self.region_codes.get(written, str(written)) for written in set(block.region)}
+        if unknown := codes.values() - self.regions.keys():
             line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
             detail = explain_unknown_region(region, self.regions)
             raise BadData(detail, file=price_list.file, line=line, column="region")
+        block = replace(block, region=[*map(codes.__getitem__, block.region)])
         self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         self._note_placements(price_list, block, keys)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from app.catalog.money import NANO_USD, to_nano_usd
-from app.catalog.names import region_key
+from app.catalog.names import RegionCode
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
@@ -33,7 +33,7 @@ from app.ingest.sources.claims import listed_source, own_source
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
     "size": lambda row: row.size_name("size"),
-    "region": lambda row: region_key(row.text("region")),
+    "region": lambda row: RegionCode(row.text("region")),
     "os": lambda row: row.choice("os", OPERATING_SYSTEMS),
     "purchase": lambda row: row.choice("purchase", PURCHASE_MODELS),
     "usd_per_hour": lambda row: row.usd("usd_per_hour"),

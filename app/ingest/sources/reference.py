@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from app.catalog.fields import FIELDS, MAX_INTEGER, parse_text, to_text
 from app.catalog.in_force import BASIS_POINTS
 from app.catalog.money import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact, to_nano_usd
-from app.catalog.names import CONTINENTS, UNKNOWN_ZONES, region_key, size_key
+from app.catalog.names import CONTINENTS, UNKNOWN_ZONES, RegionCode, region_key, size_key
 from app.catalog.presets import Attention, Preset
 from app.catalog.providers import provider_of_region
 from app.catalog.purchases import DISK_TYPES, PRICED_PER, PURCHASE_MODELS, REDUNDANCIES, AdjustmentRule
@@ -240,7 +240,7 @@ def to_rule(row: CsvRow) -> AdjustmentRule:
     return AdjustmentRule(
         name=name,
         size=size_key(cells["size"]) if cells["size"] else None,
-        region=region_key(cells["region"]) if cells["region"] else None,
+        region=RegionCode(cells["region"]) if cells["region"] else None,
         os=row.choice("os", OPERATING_SYSTEMS) if cells["os"] else None,
         purchase=row.choice("purchase", PURCHASE_MODELS) if cells["purchase"] else None,
         discount_basis_points=_basis_points(row) if discount else None,
