@@ -94,6 +94,16 @@ def test_an_unknown_region_is_refused_with_its_first_row(engine: Engine) -> None
     assert stored_prices(engine) == {}
 
 
+def test_a_price_that_starts_in_many_years_is_refused_with_its_line(engine: Engine) -> None:
+    to_come, typo = (price("X1", "2", valid_from=date(year, 12, 31), line=year) for year in (2028, 2029))
+    assert changes(ingest_prices(engine, price("X1", "1"), to_come)) == (2, 0, 0)
+    with pytest.raises(
+        BadData, match=r"prices\.csv:2029: column 'valid_from': '2029-12-31': must not be after 2028-12-31"
+    ):
+        ingest_prices(engine, to_come, typo)
+    assert changes(ingest_prices(engine, price("X1", "1"), to_come)) == (0, 0, 2)
+
+
 def test_a_failed_ingest_does_not_break_the_next(engine: Engine) -> None:
     with pytest.raises(BadData):
         ingest_prices(engine, *MANY[:4], price("X1", "1", region="nowhere"))

@@ -52,6 +52,7 @@ from app.catalog.store.price_checks import (
 from app.catalog.store.price_runs import CUT_RUN, RUN_TABLES, STAGED_LIST, merge_lists
 from app.catalog.store.price_totals import changed_groups, changed_sources
 from app.catalog.store.prices import (
+    MAX_YEARS_AHEAD,
     PRICE,
     STAGED_PRICE,
     PriceStaging,
@@ -145,6 +146,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             regions={region.code: region.provider for region in regions},
             region_codes=codes_by_spelling((region.code, region.name) for region in regions),
             progress=progress,
+            last_start=date(today.year + MAX_YEARS_AHEAD, 12, 31),
             known_sizes=known_sizes,
         )
         summary.reports += stage_prices(session, reading.prices, prices)

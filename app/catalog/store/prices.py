@@ -34,6 +34,8 @@ PRICE, LIST = table_of(Price), table_of(CompleteList)
 OPERATING_SYSTEMS = ("linux", "windows")
 OBSERVATION_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id")
 PRICE_KEY = (*OBSERVATION_KEY, "known_from")
+MAX_YEARS_AHEAD = 2
+"""For how long ahead the prices of a contract may be taken in."""
 _VALUES = ("nano_usd_per_hour", "approximate_date")
 _STAGED_COLUMNS = (*OBSERVATION_KEY, *_VALUES, "file_id")
 STAGED_PRICE = temporary_table(
@@ -69,6 +71,8 @@ class PriceStaging:
     region_codes: Mapping[str, str] = field(default_factory=dict)
     """The codes of regions by their spellings: see `codes_by_spelling`."""
     progress: Progress
+    last_start: date = date.max
+    """The last day from which a price may hold; a later one is a typing error, and no answer would show it."""
     known_sizes: Mapping[str, str] = field(default_factory=dict)
     """The names of known sizes by key, for lists that may not add sizes."""
     first_spellings: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -110,6 +114,12 @@ class PriceStaging:
             detail = explain_unknown_region(region, self.regions)
             raise BadData(detail, file=price_list.file, line=line, column="region")
         block = replace(block, region=[*map(codes.__getitem__, block.region)])
+        if max(block.valid_from) > self.last_start:
+            line, day = next(
+                (n, day) for n, day in zip(block.line, block.valid_from, strict=True) if day > self.last_start
+            )
+            detail = f"'{day}': must not be after {self.last_start}: a later start is taken for a typing error"
+            raise BadData(detail, file=price_list.file, line=line, column="valid_from")
         self._resolve_sizes(price_list, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         self._note_placements(price_list, block, keys)
