@@ -203,12 +203,22 @@ def deliver(
         names = ("webhook", "messages", "events", "error", "next_attempt_at")
         print_json([_with_texts({name: getattr(run, name) for name in names}) for run in runs])
     elif not runs:
-        print_note("Nothing is due.")
+        print_note(_nothing_text())
     else:
         for run in runs:
             print_text(_run_text(run))
     if any(run.error for run in runs):
         raise typer.Exit(EXIT_BAD_DATA)
+
+
+def _nothing_text() -> str:
+    from app.webhooks.delivery import find_claims
+
+    claims = (
+        f"{name} is claimed by another run; if that was killed, it is due again at {_moment(until)}."
+        for name, until in find_claims(context.engine(), context.now()).items()
+    )
+    return " ".join(claims) or "Nothing is due."
 
 
 def _deliver(sender: "Sender") -> "list[DeliveryRun]":

@@ -219,6 +219,13 @@ def deliver_due(engine: Engine, sender: Sender, now: Clock) -> list[DeliveryRun]
     return [run for run in asyncio.run(deliver_side_by_side()) if run is not None and (run.messages or run.error)]
 
 
+def find_claims(engine: Engine, now: datetime) -> dict[str, datetime]:
+    """Return when the claims of processes end, by webhook: those that deliver to it, or were killed."""
+    claims = select(WEBHOOK.c.name, WEBHOOK.c.claimed_until).where(WEBHOOK.c.claimed_until > now)
+    with read_session(engine) as session:
+        return {row.name: row.claimed_until for row in session.execute(claims.order_by(WEBHOOK.c.name))}
+
+
 def has_webhooks(engine: Engine) -> bool:
     """Return whether there is any webhook."""
     with read_session(engine) as session:

@@ -7,13 +7,16 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
+from app.catalog.models.webhooks import Webhook
+from app.db.writing import write_session
 from app.ingest.run import ingest
+from app.webhooks.delivery import CLAIM
 from tests.cli.conftest import Run
 from tests.factories import NOW, price, reading
 from tests.ingest.feeds.fake_api import FakeApi, serving
@@ -92,6 +95,23 @@ def test_what_fails_is_told_and_exits_with_3(run: Run, url: str, engine: Engine,
     assert run(url, "webhooks", "enable", "localhost").returncode == 0
     (failed,) = json.loads(run(url, "webhooks", "deliver", "--json").stdout)
     assert (failed["webhook"], failed["error"]) == ("localhost", "it answered 404")
+
+
+def test_a_claim_of_a_run_that_was_killed_is_told_with_its_end(
+    run: Run, url: str, engine: Engine, receiver: Receiver
+) -> None:
+    assert run(url, "webhooks", "add", receiver.url, "--name", "ops").returncode == 0
+    lower_the_price(engine)
+    until = datetime.now(UTC).replace(microsecond=0) + CLAIM
+    with write_session(engine) as session:
+        session.get_one(Webhook, "ops").claimed_until = until
+    done = run(url, "webhooks", "deliver")
+    due = f"{until:%Y-%m-%dT%H:%M:%SZ}"
+    said = f"ops is claimed by another run; if that was killed, it is due again at {due}.\n"
+    assert (done.returncode, done.stdout, done.stderr, receiver.requests) == (0, "", said, [])
+    with write_session(engine) as session:
+        session.get_one(Webhook, "ops").claimed_until = datetime.now(UTC) - timedelta(seconds=1)
+    assert run(url, "webhooks", "deliver").stdout == "ops: 1 message with 1 event delivered\n"
 
 
 @pytest.mark.first_database
