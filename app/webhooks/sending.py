@@ -22,7 +22,7 @@ import stamina
 from standardwebhooks import Webhook
 
 from app.errors import BadData, BadQuery, VmsizesError
-from app.ingest.feeds.fetching import RETRIED_STATUSES, USER_AGENT, retry_after, tls_context
+from app.ingest.feeds.fetching import RETRIED_STATUSES, USER_AGENT, network_reason, retry_after, tls_context
 from app.networks import network_hint
 
 Address = IPv4Address | IPv6Address
@@ -275,8 +275,7 @@ class Sender:
             text = f"it did not answer in {self._policy.timeout:g} s"
             raise _NotDelivered(text, is_temporary=True) from error
         except httpx.HTTPError as error:
-            text = f"it cannot be reached: {str(error) or type(error).__name__}"
-            raise _NotDelivered(text, is_temporary=True) from error
+            raise _NotDelivered(f"it cannot be reached: {network_reason(error)}", is_temporary=True) from error
         except (RefusedAddress, UnknownHost) as error:
             raise _NotDelivered(str(error), is_temporary=False) from error
 

@@ -1,7 +1,8 @@
 """A message is signed and posted to exactly the address that was checked."""
 
+import re
 import socket
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -104,13 +105,31 @@ def test_a_name_without_an_address_is_told(receiver: Receiver) -> None:
 def test_a_receiver_that_is_not_there_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert "cannot be reached" in str(send(f"https://localhost:{port}/").error)
+    assert send(f"https://localhost:{port}/").error == "it cannot be reached: all connection attempts failed"
 
 
 def test_a_certificate_for_another_name_is_refused(authority: trustme.CA) -> None:
     with receiver_running(authority, "other.example") as other:
-        assert "certificate verify failed" in str(send(other.url).error)
+        error = str(send(other.url).error)
+        assert error.startswith("it cannot be reached: certificate verify failed: ")
+        assert not re.search(r"[\[_]|\.$", error), error
         assert other.requests == []
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH\r\n"])
+def test_what_is_no_server_of_webhooks_is_told_without_marks_of_python(greeting: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def hang_up() -> None:
+            connection, _ = listening.accept()
+            connection.sendall(greeting)
+            connection.close()
+
+        thread = Thread(target=hang_up)
+        thread.start()
+        error = str(send(f"https://localhost:{listening.getsockname()[1]}/", once=True).error)
+        thread.join()
+    assert re.fullmatch(r"it cannot be reached: [A-Za-z][^\[_]*[^.\s]", error), error
 
 
 @pytest.fixture

@@ -162,10 +162,19 @@ async def _request(
 
 def _reason(error: httpx.HTTPError) -> str:
     if not isinstance(error, httpx.HTTPStatusError):
-        return f"{error.request.url.host} cannot be reached: {str(error) or type(error).__name__}"
+        return f"{error.request.url.host} cannot be reached: {network_reason(error)}"
     seconds = retry_after(error.response)
     asked = "" if seconds is None else f" and asked to wait {seconds:.0f} s"
     return f"{error.request.url.host} answered {error.response.status_code}{asked}"
+
+
+def network_reason(error: httpx.HTTPError) -> str:
+    """Return why a server cannot be reached, as the middle of a sentence and without the marks of Python's errors."""
+    text = _PYTHON_MARKS.sub("", str(error)).rstrip(".") or "the connection was closed"
+    return text[0].lower() + text[1:] if text[1:2].islower() else text
+
+
+_PYTHON_MARKS = re.compile(r"^\[[^\]]*\] ?|\.? \(_ssl\.c:\d+\)$")
 
 
 def retry_after(response: httpx.Response) -> float | None:
