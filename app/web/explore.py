@@ -295,7 +295,7 @@ async def render(request: PageRequest) -> str:
         bar=bar,
         figure_options=[(name, figure.title) for name, figure in FIGURES.items()],
         vendor_options=[("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
-        region_options=[("", "the cheapest of each"), *several, *bar.regions.items()],
+        region_options=[("", "the cheapest of each"), *several, *bar.region_options],
     )
 
 

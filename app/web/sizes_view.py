@@ -170,9 +170,10 @@ def regions_by_cloud(names: Mapping[str, str], places: Mapping[str, RegionPlace]
 
 @dataclass(frozen=True, slots=True)
 class PriceBar:
-    """What the bar of prices offers: regions by code, and the options of its selects."""
+    """What the bar of prices offers: names of regions by code, and the options of its selects."""
 
     regions: Mapping[str, str]
+    region_options: Sequence[tuple[str, str]]
     currencies: Sequence[tuple[str, str]]
     purchases: Sequence[tuple[str, str]] = tuple(PURCHASE_TITLES.items())
     units: Sequence[tuple[str, str]] = tuple(UNIT_TITLES.items())
@@ -181,8 +182,8 @@ class PriceBar:
 @short
 def find_price_bar(catalog: Catalog) -> PriceBar:
     """Read the regions and currencies of the bar."""
-    currencies = find_currencies(catalog)
-    return PriceBar(find_region_names(catalog), [(code, code) for code in currencies])
+    names, currencies = find_region_names(catalog), [(code, code) for code in find_currencies(catalog)]
+    return PriceBar(names, regions_by_cloud(names, catalog.snapshot.regions), currencies)
 
 
 class ShownCurrency(QueryParams):

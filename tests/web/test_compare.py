@@ -5,6 +5,7 @@ from decimal import Decimal
 from html import unescape
 
 import httpx
+import pytest
 
 from tests.web.test_size_page import HTML, get, text_of
 
@@ -95,6 +96,17 @@ def test_a_size_that_is_compared_is_not_proposed_and_a_repeated_name_is_taken_on
     ):
         answer = client.get(f"/ui/compare?name={names.lower()}", headers=HTML)
         assert (answer.status_code, answer.headers["location"].rpartition("?")[2]) == (303, f"name={once}")
+
+
+@pytest.mark.parametrize("path", ["/ui/compare?name=m5.large,n2-standard-4", "/?limit=1", "/ui/explore"])
+def test_regions_of_one_name_are_offered_with_their_clouds(clouds: httpx.Client, path: str) -> None:
+    offered = re.search(
+        r'<datalist id="regions">(.*?)</datalist>|<select id="region"[^>]*>(.*?)</select>', get(clouds, path), re.DOTALL
+    )
+    assert offered
+    titles = re.findall(r"<option[^>]*>([^<]+)</option>", offered[1] or offered[2])
+    assert {"All regions, Lambda", "All regions, RunPod", "West Europe, Azure"} <= {*titles}
+    assert len(titles) == len({*titles})
 
 
 def test_sizes_without_a_price_in_a_region_say_so(clouds: httpx.Client) -> None:
