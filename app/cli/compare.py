@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.catalog.providers import AZURE, provider_of_region
 from app.catalog.queries.costs import BuySearch, CostSearch
 from app.catalog.queries.params import CompareSearch, SimilarSearch
 from app.catalog.queries.prices import PriceHistorySearch, PriceSearch, merge_runs, why_none_in_force
@@ -236,7 +237,7 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
         if "estimate" in answer["vm"]:
             print_text(f"The price is computed: {answer['vm']['estimate']['formula']}.")
         print_commitment(answer["vm"]["committed_hours_per_month"])
-        if "LICENCE_INCLUDED" in answer["warnings"]:
+        if "LICENCE_INCLUDED" in answer["warnings"] and provider_of_region(answer["region"]) is AZURE:
             print_text("With Azure Hybrid Benefit Windows Server costs what Linux does: --os linux.")
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")
 

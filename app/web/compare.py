@@ -12,6 +12,7 @@ from pydantic import Field
 
 from app.catalog.fields import field_title, is_inapplicable
 from app.catalog.names import size_key
+from app.catalog.providers import AZURE
 from app.catalog.queries.exchange_rates import USD
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import (
@@ -124,6 +125,7 @@ async def render(request: PageRequest) -> str:
         baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
         region_title=bar.regions.get(view.region[0]) if len(view.region) == 1 else None,
         price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
+        of_azure=comparison is not None and AZURE.id in _values(comparison, "provider"),
         is_unpriced=comparison is not None and _is_unpriced(comparison),
         anywhere=request.url(region=None, country=None, continent=None),
     )
@@ -131,8 +133,12 @@ async def render(request: PageRequest) -> str:
 
 def _is_unpriced(comparison: "ComparisonOut") -> bool:
     """Return whether no size has a price by the chosen way to buy."""
-    (prices,) = (field.values for field in comparison.fields if field.field == "usd_per_hour")
-    return all(price.value is None for price in prices)
+    return all(price is None for price in _values(comparison, "usd_per_hour"))
+
+
+def _values(comparison: "ComparisonOut", name: str) -> list[Any]:
+    (values,) = (field.values for field in comparison.fields if field.field == name)
+    return [value.value for value in values]
 
 
 async def _mend(request: PageRequest) -> list[str]:

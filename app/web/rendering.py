@@ -61,10 +61,8 @@ PURCHASE_TITLES: Mapping[str, str] = {
 }
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
-_SYSTEMS = {
-    "linux": "Linux",
-    "windows": "Windows with its licence (with Azure Hybrid Benefit it costs what Linux does)",
-}
+_SYSTEMS = {"linux": "Linux", "windows": "Windows with its licence"}
+_OF_AZURE = {"windows": " (with Azure Hybrid Benefit it costs what Linux does)"}
 
 
 def render_template(template: str, **values: object) -> str:
@@ -160,7 +158,7 @@ def environment() -> "Environment":
         "yes_no": lambda value: unknown if value is None else "yes" if value else "no",
         "segment": path_segment,
         "middle": middle,
-        "system": _SYSTEMS.__getitem__,
+        "system": lambda os, of_azure=True: _SYSTEMS[os] + (_OF_AZURE.get(os, "") if of_azure else ""),
         "words": lambda name: str(name).replace("_", " "),
     }
     return env

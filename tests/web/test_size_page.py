@@ -332,6 +332,25 @@ def test_prices_for_windows_are_said_to_have_its_licence(client: httpx.Client) -
     assert "its licence" not in with_benefit
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/ui/sizes/m5.large?os=windows", "/ui/sizes/m5.large/buy?os=windows"),
+        *("/ui/compare?name=m5.large,n2-standard-4&os=windows", "/?provider=aws&os=windows&limit=1"),
+        "/ui/explore?provider=gcp&os=windows",
+    ],
+)
+def test_pages_of_other_clouds_say_nothing_of_a_benefit_of_azure(clouds: httpx.Client, path: str) -> None:
+    page = get(clouds, path)
+    assert "Windows with its licence" in page
+    assert "Azure Hybrid Benefit" not in page
+
+
+@pytest.mark.parametrize("path", ["/ui/compare?name=m5.large,d4s_v5", "/?provider=aws,azure&limit=1"])
+def test_pages_of_several_clouds_say_so_for_azure(clouds: httpx.Client, path: str) -> None:
+    assert "Windows with its licence (with Azure Hybrid Benefit" in get(clouds, f"{path}&os=windows")
+
+
 def test_successors_are_in_the_region_that_is_cheapest_on_demand_where_none_has_a_price(client: httpx.Client) -> None:
     on_demand, reserved = (
         re.search(r"Successors in ([\w ]+) that", get(client, f"/ui/sizes/b2s?purchase={purchase}"))
