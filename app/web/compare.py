@@ -58,6 +58,7 @@ class CompareView(PriceDayParams, PlaceParams, OfferParams, ShownCurrency):
         default=(), description="The sizes, 2 to 8, by any of their names."
     )
     add: tuple[LowerText, ...] = Field(default=(), description="More sizes, which become part of `name`.")
+    size: tuple[LowerText, ...] = Field(default=(), description="The same as `name`, as GET /compare calls it.")
     baseline: LowerText | None = Field(default=None, description="The one that others are compared with.")
     unit: Unit = Field(default="hour", description="The time that prices are for.")
     differing: JsonBool = Field(default=False, description="Only fields in which the sizes differ.")
@@ -95,9 +96,9 @@ class ComparedRow:
 async def render(request: PageRequest) -> str:
     """Render the comparison; with fewer than two sizes, what to do."""
     view: CompareView = request.params
-    if view.add and not request.errors:
-        given = {name: getattr(view, name) for name in view.model_fields_set - {"add"}}
-        raise Rewritten(CompareView.model_construct(**given | {"name": (*view.name, *view.add)}))
+    if (view.add or view.size) and not request.errors:
+        given = {name: getattr(view, name) for name in view.model_fields_set - {"add", "size"}}
+        raise Rewritten(CompareView.model_construct(**given | {"name": (*view.name, *view.size, *view.add)}))
     comparison = await _compare(request) if len(view.name) >= _LEAST else None
     sizes = comparison.sizes if comparison else ()
     mended = await _mend(request)

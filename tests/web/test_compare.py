@@ -83,6 +83,13 @@ def test_the_form_of_the_search_page_leads_to_one_url(client: httpx.Client) -> N
     assert (answer.status_code, answer.headers["location"]) == (303, "?name=standard_d8s_v5,standard_d4s_v5")
 
 
+def test_a_page_takes_the_sizes_as_the_api_calls_them(client: httpx.Client) -> None:
+    answer = client.get("/ui/compare?size=D8s_v5,d4s_v5&baseline=d4s_v5", headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, "?name=d8s_v5,d4s_v5&baseline=d4s_v5")
+    misspelled = client.get("/ui/compare?size=d8s_v55,d4s_v5", headers=HTML, follow_redirects=True)
+    assert "Did you mean" in misspelled.text
+
+
 def test_a_size_that_is_compared_is_not_proposed_and_a_repeated_name_is_taken_once(client: httpx.Client) -> None:
     page = get(client, "/ui/compare?name=nc24ads_a100_v4,nc40ads_h100_v5,nd96isr_h100_v5&region=westeurope")
     added = [
