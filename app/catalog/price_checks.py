@@ -24,10 +24,10 @@ from app.catalog.money import to_usd_text
 Rule = Literal["equals_windows", "cloud_services", "flapping", "unlike_parent"]
 
 REFUSAL_REASONS: Mapping[str, str] = {
-    "equals_windows": "that equal the Windows price",
-    "cloud_services": "that are the Cloud Services price",
-    "flapping": "that change back and forth where another list does not",
-    "unlike_parent": "that differ from the price of the parent size",
+    "equals_windows": "which equal the Windows price",
+    "cloud_services": "which are the Cloud Services price",
+    "flapping": "which change back and forth where another list does not",
+    "unlike_parent": "which differ from the price of the parent size",
 }
 """What each rule refuses, in words."""
 

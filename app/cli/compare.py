@@ -478,7 +478,8 @@ def buy(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, *
     if output.format is Format.table:
         windows = f"Windows{' with Azure Hybrid Benefit' if answer['hybrid_benefit'] else ''}"
         system = "Linux" if answer["os"] == "linux" else windows
-        of_months = f"{plural(answer['months'], 'month')} of {format_value(answer['hours_per_month'])} hours"
+        hours = "hour" if answer["hours_per_month"] == 1 else "hours"
+        of_months = f"{plural(answer['months'], 'month')} of {format_value(answer['hours_per_month'])} {hours}"
         print_text(f"{_subject(answer, params)}: {plural(answer['count'], 'VM')}, {system}, {of_months}")
         print_line()
     noted, columns = with_notes(rows, columns)

@@ -456,7 +456,7 @@ def _judge_price(
         and nearest is not None
         and not _is_equal(claim, _usd(nearest))
     ):
-        evidence = f"{REFUSAL_REASONS[refusal.rule].removeprefix('that ')}: {refusal.evidence}"
+        evidence = f"{REFUSAL_REASONS[refusal.rule].removeprefix('which ')}: {refusal.evidence}"
         return Judgement(claim=claim, verdict="wrong", expected=expected, evidence=evidence)
     if nearest is None:
         return Judgement(claim=claim, verdict="unknown", evidence="no other list of the catalog has it")

@@ -29,6 +29,7 @@ from app.catalog.money import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
 from app.errors import BadData
 from app.nearest import did_you_mean, nearest
+from app.validation import plural
 
 
 def refuse_special_file(path: Path) -> None:
@@ -391,7 +392,9 @@ def whole_rows(reader: Any, name: str, columns: int) -> Iterator[tuple[int, list
 
 def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
     """Return the error for a row with more or fewer cells than the header."""
-    return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
+    return BadData(
+        f"has {plural(cells, 'cell')} where the header names {plural(columns, 'column')}", file=name, line=line
+    )
 
 
 def separator_of(header: str) -> str:

@@ -212,7 +212,7 @@ class _Preflight:
             for quota in named:
                 yield _Charge(quota.name, quota.title, *of_vcpus)
             if not named:
-                yield _Charge(None, f"quota of {size['family'] or size['name']}, which no file names", *of_vcpus)
+                yield _Charge(None, f"vCPUs of {size['family'] or size['name']} (no file has this quota)", *of_vcpus)
         elif size["provider"] == "gcp":
             yield from self._gcp(size, quotas, vms, of_vcpus)
         else:

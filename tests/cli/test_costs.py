@@ -37,6 +37,16 @@ def test_the_licence_beside_a_commitment_has_a_column(run: Run, seeded_url: str)
     assert sum(amounts) * 12 * 730 == Decimal(ways["reserved_1y"]["usd_total"])
 
 
+@pytest.mark.parametrize(
+    ("months", "hours", "term"), [("1", "1", "1 month of 1 hour\n"), ("2", "1.5", "2 months of 1.5 hours\n")]
+)
+def test_the_term_of_ways_to_buy_is_in_its_number(
+    run: Run, seeded_url: str, months: str, hours: str, term: str
+) -> None:
+    options = ("--region", "westeurope", "--months", months, "--hours-per-month", hours)
+    assert term in run(seeded_url, "buy", "d4s_v5", *options).stdout
+
+
 COMPUTED = ("a1.large", "--region", "eu-west-1")
 
 

@@ -110,7 +110,7 @@ def _exceeds(old: int | None, new: int, factor: int) -> bool:
 
 
 def _part(number: int, of: int) -> str:
-    return f"{number} of {of} prices ({100 * number / of:.0f} %)"
+    return f"{number} of {of} prices ({min(round(100 * number / of), 99 + number // of)} %)"  # 100 % are all
 
 
 def find_loss(what: str, before: AbstractSet[object], now: AbstractSet[object]) -> str | None:

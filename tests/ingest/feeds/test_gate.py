@@ -54,6 +54,8 @@ def test_prices_that_are_replaced_by_others_are_lost() -> None:
     """A rename of every size would leave the number of prices as it is."""
     renamed = {key._replace(size=f"x{key.size}"): nano for key, nano in listing().items()}
     assert check_list(listing(), renamed)[0] == "200 of 200 prices (100 %) are gone"
+    one_left = renamed | dict([*listing().items()][:1])
+    assert check_list(listing(), one_left)[0] == "199 of 200 prices (99 %) are gone"
 
 
 def test_a_series_may_lose_half_of_its_prices_and_no_more() -> None:
