@@ -204,12 +204,14 @@ def test_a_computed_price_is_estimated_and_names_its_formula(clouds: httpx.Clien
     (price,) = get(clouds, "/prices", size="a1.large", region="eu-west-1")["items"]
     assert price["estimate"]["estimated"] is True
     assert "us-east-1" in price["estimate"]["formula"]
+    assert "2025-03-02" in price["estimate"]["formula"]  # the day of its oldest figure, which price_as_of is not
     (row,) = get(clouds, "/sizes", name="a1.large", region="eu-west-1")["items"]
     assert row["estimate"] | {"sum": price["estimate"]["sum"]} == price["estimate"]
     (listed,) = get(clouds, "/sizes", name="a1.large", region="us-east-1")["items"]
     assert "estimate" not in listed
     (price,) = get(clouds, "/prices", size="bm.gpu.h100.8")["items"]
     assert price["estimate"]["formula"].startswith("OCPUs or GPUs x")
+    assert "744" not in price["estimate"]["formula"]  # what its source calls a month; the API's has 730 hours
     formulas = {one["id"]: one["formula"] for one in get(clouds, "/sources", limit=500)["items"]}
     assert formulas[price["source_id"]] == price["estimate"]["formula"]
 
