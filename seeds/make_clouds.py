@@ -149,6 +149,8 @@ AWS_CATEGORIES = {
     "GPU instance": "gpu_accelerated",
     "FPGA Instances": "fpga_accelerated",
 }
+AWS_WITHOUT_GPUS = {"General purpose", "Compute optimized", "Memory optimized", "Storage optimized"}
+"""Families of the price list; it states the GPUs of every type that has any, and those are in another family."""
 AWS_GPUS = {
     "A100": "A100 SXM",
     "H100": "H100 SXM",
@@ -255,7 +257,7 @@ def aws_listed_size(name: str, row: Row) -> dict[str, str]:
         "series": f"EC2 {name.partition('.')[0]}",
         "vcpus": row["vcpu"],
         "memory_gib": number(row["memory"].removesuffix(" GiB").replace(",", "")),
-        "gpu_count": row["gpu"],
+        "gpu_count": row["gpu"] or ("0" if row["instanceFamily"] in AWS_WITHOUT_GPUS else ""),
         "gpu_memory_gib": row["gpuMemory"].partition(" ")[0] if row["gpu"] and row["gpuMemory"] != "NA" else "",
     }
     if disks := re.fullmatch(r"(?:(\d+) x )?([\d,]+)(?: GB)?( NVMe)? (?:SSD|HDD)", row["storage"]):
@@ -540,18 +542,23 @@ def gcp_devices(data: Path, types: Mapping[str, Row]) -> None:
 def gcp_platforms(data: Path, types: Mapping[str, Row]) -> None:
     """Write CPU platforms, network, and the families with their categories."""
     rows, families = [], {name.partition("-")[0]: "" for name in types}
+    listed = {row["machine_type"] for row in read_table(data / "gcp-prices-2026-07" / "types.csv")}
     for row in read_table(data / "gcp-prices-2026-07" / "cpu_platform_network.csv"):
         name, platform = row["machine_type"], row["cpu_platform"]
         if name not in types:
             continue
         gbps = "" if name in GCP_SUMS else row["network_gbps_default"]
-        families[name.partition("-")[0]] = GCP_FAMILIES.get(row["family"], "")
+        families[name.partition("-")[0]] = category = GCP_FAMILIES.get(row["family"], "")
         rows.append(
             {
                 "id": name,
                 "source": GCP_PLATFORMS,
                 **gcp_processor(platform),
                 "network_mbps": number(Decimal(gbps) * 1000) if gbps and Decimal(gbps) else "",
+                # All that come with GPUs are in one family; those that N1 may get are no part of it.
+                "gpu_count": "0"
+                if name not in listed and category not in ("", GCP_FAMILIES["Accelerator-optimized"])
+                else "",
             }
         )
     write_rows(CLOUDS / "gcp" / "sizes" / f"{GCP_PLATFORMS}.csv", sorted(rows, key=lambda row: row["id"]))

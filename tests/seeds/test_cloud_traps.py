@@ -226,6 +226,23 @@ def test_every_type_of_google_has_its_regions_and_no_price_is_of_another(catalog
     assert set(rows(catalog, days)) == {("2026-08-20", 1), (None, 0)}  # the list of zones is older, and undated
 
 
+@pytest.mark.parametrize(
+    "name", ["u-9tb1.112xlarge", "cr1.8xlarge", "i2.large", "cc2.8xlarge", "m2-ultramem2x-96", "z3-highmem-88"]
+)
+def test_a_size_of_a_family_without_gpus_has_none(catalog: Engine, name: str) -> None:
+    assert size(catalog, name, "gpu_count") == (0.0,)
+
+
+@pytest.mark.parametrize("name", ["f1.2xlarge", "dl1.24xlarge", "c4n-standard-2"])
+def test_a_size_with_other_accelerators_or_without_a_list_says_nothing_of_gpus(catalog: Engine, name: str) -> None:
+    assert size(catalog, name, "gpu_count") == (None,)
+
+
+@pytest.mark.parametrize("name", ["a3-edgegpu-8g", "a3-edgegpu-8g-nolssd"])
+def test_a3_edge_has_eight_gpus(catalog: Engine, name: str) -> None:
+    assert size(catalog, name, "gpu_count", "gpu_id", "gpu_memory_gib") == (8.0, "h100-sxm-80", 640.0)
+
+
 def test_a_price_of_google_is_of_the_machine_with_its_gpus_and_tpus_are_none(catalog: Engine) -> None:
     assert usd(catalog, "a2-highgpu-1g", "us-central1") == Decimal("3.673385")
     assert size(catalog, "n1-standard-4", "gpu_count") == (0.0,)
