@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
+import orjson
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
@@ -244,16 +245,18 @@ def find_cheapest_price(catalog: Catalog, key: str, search: CostSearch) -> SizeP
     rules, dated = catalog.snapshot.rules, search.known_at is not None
     rows = catalog.fetch(BoundStatement(_cheapest_statement(len(search.region), rules, dated=dated), values))
     for region, nano_usd, as_of, approximate_date, source_id, adjustment, unusual, disputed in rows:
+        usd = Decimal(nano_usd) / NANO
+        listed = usd if adjustment is None else orjson.loads(adjustment)["list_usd_per_hour"]
         return SizePrice(
             region=region,
-            usd_per_hour=Decimal(nano_usd) / NANO,
+            usd_per_hour=usd,
             as_of=as_of,
             approximate_date=approximate_date,
             source_id=source_id,
             adjustment=adjustment,
             unusual=bool(unusual),
             disputed=bool(disputed),
-            estimate=catalog.snapshot.explain_computed(source_id, key, region),
+            estimate=catalog.snapshot.explain_computed(source_id, key, region, listed),
         )
     return None
 

@@ -461,9 +461,11 @@ def _to_items(rows: Rows, catalog: Catalog) -> list[dict[str, Any]]:
             "source_id": source, "known_from": known_from, "price_age_days": ages[seen_until],
             "unusual": median is not None, "median_usd_per_hour": median, "disputed": bool(is_disputed),
         }  # fmt: skip
+        listed = usd
         if adjustment is not None:
             item["adjustment"] = orjson.loads(adjustment)
-        if (estimate := catalog.snapshot.explain_computed(source, row[-1], region)) is not None:
+            listed = item["adjustment"]["list_usd_per_hour"]
+        if (estimate := catalog.snapshot.explain_computed(source, row[-1], region, listed)) is not None:
             item["estimate"] = estimate
         items.append(item)
     return items

@@ -1,11 +1,13 @@
 """What every search needs to know of a revision of the catalog: small, read once for each revision and kept."""
 
+import re
 from array import array
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 from functools import partial
 from sys import intern
 from threading import Lock
@@ -158,19 +160,37 @@ class CatalogSnapshot:
         """The number of the revision; 0 before the first ingest."""
         return int(self.revision.partition("-")[0] or 0)
 
-    def explain_computed(self, source: str, size_key: str, region: str) -> dict[str, Any] | None:
-        """Return how a price of a source is computed, with the figures where they are known; None where it is stated.
+    def explain_computed(self, source: str, size_key: str, region: str, usd: float | Decimal) -> dict[str, Any] | None:
+        """Return how a list price of a source is computed, with the figures if they are known; None for a stated one.
 
-        It is the `estimate` of answers.
+        It is the `estimate` of answers. Where the source has no figures, as the vendor's API, which names parts by
+        number, those of another count whose sum is this price.
         """
         if source not in self.formulas:
             return None
         estimate: dict[str, Any] = {"estimated": True, "formula": self.formulas[source]}
-        stated = self.price_parts.get((source, size_key), "")
+        stated = self.price_parts.get((source, size_key)) or self._find_sum(size_key, usd)
         by_region = dict(part.rpartition(": ")[::2] for part in stated.split("; "))
         if parts := by_region.get(region, by_region.get("")):
             estimate["sum"] = {"parts": parts.split(" + ")}
         return estimate
+
+    def _find_sum(self, size_key: str, usd: float | Decimal) -> str:
+        """Return the parts of a size, `4 OCPU x 0.03 + 64 GiB x 0.002`, that cost this; empty where none do."""
+        of_size = (self.price_parts.get((source, size_key), "") for source in self.formulas)
+        sums = (parts for parts in of_size if _SUM.fullmatch(parts))
+        return next((parts for parts in sums if abs(_add(parts) - Decimal(str(usd))) < _ROUNDING), "")
+
+
+_SUM = re.compile(r"[0-9.]+ [^+:;]+ x [0-9.]+(?: \+ [0-9.]+ [^+:;]+ x [0-9.]+)*")
+
+
+_ROUNDING = Decimal("0.000000001")
+
+
+def _add(parts: str) -> Decimal:
+    products = (Decimal(part.split()[0]) * Decimal(part.split()[-1]) for part in parts.split(" + "))
+    return sum(products, Decimal())
 
 
 @dataclass(slots=True, eq=False)

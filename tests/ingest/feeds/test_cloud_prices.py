@@ -21,13 +21,17 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app.catalog.money import to_usd_text
+from app.catalog.queries.costs import CostSearch, find_cheapest_price
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.snapshot import Catalog, load_snapshot
 from app.catalog.readings import AvailabilityRow, FileRead, Reading
-from app.db.engines import make_engine
+from app.db.engines import make_engine, read_session
 from app.errors import BadData
 from app.ingest.feeds.aws_prices import AWS_PRICES, COLUMNS, read_offers
 from app.ingest.feeds.fetching import PriceApi, PriceFeed, RetryPolicy
 from app.ingest.feeds.part_prices import GCP_PRICES, OCI_PRICES, price_of, read_part_prices, to_part
 from app.ingest.feeds.price_refresh import PriceRefresh, run_price_refresh
+from app.ingest.registry import read_csv_source
 from app.ingest.run import IngestOutcome, ingest
 from app.settings import Settings
 from tests.command_line import run_command
@@ -38,6 +42,7 @@ from tests.waiting import wait_until
 
 DAY = date(2026, 8, 22)
 QUICK = RetryPolicy(attempts=2, first_wait=0.001, longest_wait=0.01)
+SHAPE = "BM.GPU.H100.8"
 SEEDS = Settings.model_fields["seeds"].default
 
 AWS_SIZES = ("g6.xlarge", "p5.48xlarge", "g4dn.metal")
@@ -207,6 +212,36 @@ def test_a_shape_of_oracle_costs_the_sum_of_its_parts(engine: Engine, tmp_path: 
     with serving(FakeVendors()) as vendors:
         found, _ = refresh(engine, tmp_path, OCI_PRICES, url=f"{vendors.url}/products")
     assert prices_of(found, "oci") == {("BM.GPU.H100.8", "linux", "on_demand"): "80"}
+
+
+def test_a_sum_has_the_parts_that_another_source_states_while_they_cost_what_it_says(
+    engine: Engine, tmp_path: Path
+) -> None:
+    shapes = replace(source("shapes"), publisher="Oracle", formula="GPUs x their price an hour")
+    rule = tmp_path / "rules.csv"
+    rule.write_text("name,size,discount_percent\nTenth,BM.*,10\n")
+    ingest(engine, Reading(sources=(shapes,), facts=size(SHAPE, by="shapes", price_parts="8 GPU x 10")), now=NOW)
+
+    def estimates(usd: float, folder: Path) -> list[Any]:
+        price = {"model": "PAY_AS_YOU_GO", "value": usd}
+        page = shape("oci_products_page.json")
+        for item in page["items"]:
+            if item["partNumber"] == "B98415":
+                item["currencyCodeLocalizations"] = [{"currencyCode": "USD", "prices": [price]}]
+        with serving(FakeVendors(oci=page)) as vendors:
+            refresh(engine, folder, OCI_PRICES, url=f"{vendors.url}/products", accept=True)
+        with read_session(engine) as session:
+            catalog = Catalog(session, load_snapshot(session), DAY)
+            (listed,) = find_prices(catalog, SHAPE.lower(), PriceSearch()).items
+            cheapest = find_cheapest_price(catalog, SHAPE.lower(), CostSearch())
+        assert cheapest is not None
+        assert listed["estimate"] == cheapest.estimate
+        return [listed["usd_per_hour"], listed["estimate"].get("sum")]
+
+    assert estimates(10, tmp_path / "first") == [80, {"parts": ["8 GPU x 10"]}]
+    ingest(engine, read_csv_source("adjustments", rule), now=NOW)
+    assert estimates(10, tmp_path / "second") == [72, {"parts": ["8 GPU x 10"]}]  # it is the list price that is a sum
+    assert estimates(10.5, tmp_path / "third") == [75.6, None]
 
 
 def test_a_part_of_oracle_costs_what_it_does_beyond_the_free_range() -> None:
