@@ -265,8 +265,8 @@ def test_a_price_that_is_a_sum_has_its_parts_and_every_face_says_that_it_is_comp
     assert by_ratio["estimate"]["sum"] == {"parts": ["0.051 in us-east-1 x 1.12941"]}
     assert "computed: 4 OCPU x 0.03 + 32 GiB x 0.002" in clouds.get(f"/ui/sizes/{flexible}").text
     page = clouds.get("/ui/sizes/a1.large").text
-    assert "Computed is price in us-east-1 on 2026-07-20 x ratio" in page
-    assert "Computed is" not in clouds.get("/ui/sizes/standard_d8s_v5").text
+    assert "Computed prices: price in us-east-1 on 2026-07-20 x ratio" in page
+    assert "Computed prices" not in clouds.get("/ui/sizes/standard_d8s_v5").text
     assert "Oracle Cloud VM size of the series" in clouds.get(f"/ui/sizes/{flexible}.md").text
 
 
