@@ -108,6 +108,11 @@ AUTHORITY: tuple[SourceKind, ...] = ("vendor_page", "vendor_api", "vendor_announ
 """Kinds of sources, the one whose facts are accepted first when sources disagree first."""
 
 
+def url_problem(url: str | None) -> str | None:
+    """Return what is wrong with the URL of a source, which pages make a link of; None where nothing is."""
+    return None if url is None or url.startswith("https://") else "must start with https://"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
     """A document, feed or data set that was read; `sha256` is of the bytes that were read.

@@ -93,6 +93,13 @@ def test_keys_of_the_front_matter_take_precedence(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("key", ["url", "canonical_url"])
+def test_a_url_that_is_no_address_of_the_web_is_refused(tmp_path: Path, key: str) -> None:
+    page = f"---\ntitle: NX\n{key}: javascript:alert(1)\n---\n# NX-series\n\n{TABLE}"
+    with pytest.raises(BadData, match=rf"nx\.md:3: column '{key}': 'javascript:alert\(1\)': must start with https://"):
+        read_files(tmp_path, {"nx.md": page})
+
+
 def test_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": f"---\nkind: hearsay\n---\n# NX-series\n\n{TABLE}"})
     assert ["is not a kind of source" in text for text in details(reading)] == [True]

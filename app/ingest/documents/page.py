@@ -19,7 +19,8 @@ from markdown_it.token import Token
 
 from app.catalog.fields import FactValue
 from app.catalog.providers import UNKNOWN_PUBLISHER
-from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
+from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact, url_problem
+from app.errors import BadData
 from app.ingest.documents.values import find_date, to_lines
 
 LINE_END, HTML_BREAK = "\n", "\v"
@@ -515,7 +516,7 @@ DAY_KEYS = ("published_on", "ms.date", "date")
 def to_page(
     data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: dict[str, str]
 ) -> tuple[SourcePage, list[Report]]:
-    """Parse a file; return its page and reports of bad front matter.
+    """Parse a file; return its page and reports of bad front matter. Raises BadData for a `url` that is none.
 
     `ids` has the ids assigned so far, each with the digest of its file: of two different files of the same name and
     date the second gets another id.
@@ -528,6 +529,10 @@ def to_page(
     day_key = next(filter(front.first, DAY_KEYS), DAY_KEYS[0])
     stated_day = front.first(day_key)
     published = find_date(stated_day) if stated_day else None
+    url_key = next(filter(front.first, ("url", "canonical_url")), "url")
+    url = front.first(url_key)
+    if url and (problem := url_problem(url)):
+        raise BadData(f"{url[:100]!r}: {problem}", file=file, line=front.lines.get(url_key), column=url_key)
     heading = next((part.text for part in blocks.passages if part.kind == "heading"), None)
     sha256 = hashlib.sha256(data).hexdigest()
     id_ = stated_id = front.first("id") or ""
@@ -541,7 +546,7 @@ def to_page(
         title=front.first("title") or heading or PurePath(file).stem,
         publisher=_publisher(front, inherited),
         kind=_kind(front, kind, inherited),
-        url=front.first("url", "canonical_url"),
+        url=url,
         published_on=published,
         sha256=sha256,
         pinned=front.first("pinned") == "true",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldKind, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.names import size_key
-from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
+from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact, url_problem
 from app.errors import BadData
 from app.ingest.files import CsvRow, read_rows, sha256_of
 
@@ -51,8 +51,8 @@ def read_sources(path: Path) -> dict[str, SourceRow]:
 def to_source(row: CsvRow, digest: str) -> SourceRow:
     """Map one row; `url` is blank for a source that is not on the web, `published_on` for an undated one."""
     url = row.optional("url")
-    if url is not None and not url.startswith("https://"):
-        raise row.error("url", "must start with https://")
+    if problem := url_problem(url):
+        raise row.error("url", problem)
     return SourceRow(
         id=row.text("id"),
         title=row.text("title"),
