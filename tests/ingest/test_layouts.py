@@ -1,3 +1,4 @@
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -6,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.ingest.pages import FRONT, details, facts, read, read_files
+from tests.speed import slowness
 
 OLD = """
     # NX v1-series
@@ -291,3 +293,30 @@ def test_a_line_of_pipes_is_reported_without_being_parsed(tmp_path: Path) -> Non
     reading = read_files(tmp_path, {"nx.md": page})
     assert facts(reading, "Standard_NX8_v1")["vcpus"] == 8
     assert f"{tmp_path}/nx.md:7: has a table of more than 200 columns, which is not read" in details(reading)
+
+
+@pytest.mark.parametrize(
+    "part", ["[", "![", "<a ", "[!INCLUDE [a](", "a b c d ", " ", "_", "series ", "```", "{", ":::"]
+)
+def test_the_time_of_reading_grows_with_the_length_of_a_page_alone(tmp_path: Path, part: str) -> None:
+    text = part * (200_000 // len(part))
+    page = (
+        f"---\ntitle: {text}x\nms.date: x{text}y\n---\n# NX\n\n| Size | vCPU |\n|---|---|\n| Standard_NX8_v1 | 8 |\n\n"
+        f"| Size | x{text}y |\n|---|---|\n| Standard_NX9_v1 | x{text}y |\n\n|\n{text}x\n\nx{text}y\n"
+    )
+    begun = time.process_time()
+    reading = read_files(tmp_path, {"nx.md": page})
+    assert time.process_time() - begun < 4 * slowness()
+    assert facts(reading, "Standard_NX8_v1")["vcpus"] == 8
+
+
+def test_a_text_too_long_to_be_read_is_reported(tmp_path: Path) -> None:
+    long = "word " * 1_001
+    page = f"---\ntitle: {long}\n---\n# NX\n\n{long}\n\n| Size | vCPU |\n|---|---|\n| Standard_NX8_v1 | {long} |\n"
+    reading = read_files(tmp_path, {"nx.md": page})
+    assert reading.sources[0].title == "NX"
+    assert [text.partition("/nx.md:")[2] for text in details(reading) if "5,000" in text] == [
+        "2: column 'title': has more than 5,000 characters and is not read",
+        "6: has a text of more than 5,000 characters, which is not read",
+        "10: has a text of more than 5,000 characters, which is not read",
+    ]

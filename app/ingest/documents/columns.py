@@ -146,6 +146,9 @@ _PER_GPU = re.compile(r"\b(v?ram|memory)/gpu\b", re.IGNORECASE)
 _GROWN_MARK = re.compile(r"(?<=\))[1-9]\b")
 """The mark of a footnote that is written as a digit behind a parenthesis: `Read (RR)1 IOPS`."""
 _WORDS_TWICE = re.compile(r"\b(\w+(?: \w+)+) (?=\1\b)")
+MAX_HEADER_CHARS = 200
+"""The longest of Azure's on sizes has 73. To look for repetitions takes time with the square of it."""
+
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z]{2})")
 _QUANTITY = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|#", re.IGNORECASE)
 _SHARED_PREFIX = re.compile(
@@ -244,7 +247,12 @@ def to_column_fields(header: str) -> tuple[ColumnField, ...]:
 
 
 def header_key(header: str) -> str:
-    """Return a header in lower case without units, words of counting, footnote marks, punctuation and repetitions."""
+    """Return a header in lower case without units, words of counting, footnote marks, punctuation and repetitions.
+
+    That of a header of more than MAX_HEADER_CHARS is empty.
+    """
+    if len(header) > MAX_HEADER_CHARS:
+        return ""
     text = _GROWN_MARK.sub("", re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", normalize_rates(header)))
     text = _COUNT_WORDS.sub(" ", _UNIT_WORDS.sub(" ", text)).lower()
     return _WORDS_TWICE.sub("", re.sub(r"[^a-z0-9]+", " ", text).strip())

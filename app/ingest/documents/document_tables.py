@@ -26,6 +26,7 @@ from app.ingest.documents.features import find_table_flags
 from app.ingest.documents.hardware import GpuText, MissingUnit, UnreadableCell, to_cpus, to_gpu_text
 from app.ingest.documents.page import (
     MAX_COLUMNS,
+    MAX_TEXT_CHARS,
     Blocks,
     Finding,
     FrontMatter,
@@ -412,6 +413,9 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
         tables.findings.append(page.report("has a table in HTML, which is not read", line))
     for line in page.blocks.wide_tables:
         detail = f"has a table of more than {MAX_COLUMNS} columns, which is not read"
+        tables.findings.append(page.report(detail, line))
+    for line in page.blocks.long_texts:
+        detail = f"has a text of more than {MAX_TEXT_CHARS:,} characters, which is not read"
         tables.findings.append(page.report(detail, line))
     for table in page.blocks.tables:
         if is_specs_table(table):

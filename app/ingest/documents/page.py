@@ -15,6 +15,7 @@ from typing import Literal
 
 import yaml
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from app.catalog.fields import FactValue
@@ -92,7 +93,7 @@ class Blocks:
     """The parsed body of a page.
 
     `html_tables` and `wide_tables` are the lines of tables that are not read: those in HTML, and those of more than
-    MAX_COLUMNS columns.
+    MAX_COLUMNS columns. `long_texts` are the lines with texts that are not read for their length.
     """
 
     tables: tuple[MarkdownTable, ...]
@@ -100,10 +101,11 @@ class Blocks:
     includes: tuple[Include, ...]
     html_tables: tuple[int, ...]
     wide_tables: tuple[int, ...] = ()
+    long_texts: tuple[int, ...] = ()
 
 
 _PIPE = re.compile(r"(?<!\\)\|")
-_DELIMITER = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_DELIMITER = re.compile(r"^\s*+\|?\s*+:?-++:?\s*+(\|\s*+:?-++:?\s*+)*+\|?\s*+$")
 _SPACER = re.compile(r"^\s*(<br\s*/?>\s*)+$|^\s*:::", re.IGNORECASE)
 
 
@@ -217,8 +219,23 @@ def _end_superscript(superscript: list[str] | None, parts: list[str], marks: lis
         parts.append(f" {text}")
 
 
-_INCLUDE = re.compile(r"\[!INCLUDE\s*\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)\s*\]", re.IGNORECASE)
+_INCLUDE = re.compile(
+    r"\[!INCLUDE\s*+\[[^\]]{0,500}+\]\(\s{0,500}+([^)\s]{1,500}+)[^)]{0,500}+\)\s{0,500}+\]", re.IGNORECASE
+)
 _PARSER = MarkdownIt("commonmark").enable("table")
+
+MAX_TEXT_CHARS = 5_000
+"""Of a paragraph or a cell; the longest of Azure's on sizes has 2,000. The time of some patterns, and of the parser,
+grows with the square of it."""
+
+
+def _empty_long_texts(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type == "inline" and len(token.content) > MAX_TEXT_CHARS:
+            token.content, token.meta["is_too_long"] = "", True
+
+
+_PARSER.core.ruler.before("inline", "long_texts", _empty_long_texts)
 
 
 _MAX_PIPES = 5 * MAX_COLUMNS
@@ -239,12 +256,18 @@ def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
     builder = _BlockBuilder(lines=texts, line_numbers=line_numbers, tokens=tokens)
     for at in range(len(tokens)):
         builder.add(at)
+    long_texts, line = list[int](), first
+    for token in tokens:
+        line = line_numbers[token.map[0]] if token.map else line
+        if "is_too_long" in token.meta:
+            long_texts.append(line)
     return Blocks(
         tables=tuple(builder.tables),
         passages=tuple(builder.passages),
         includes=tuple(includes),
         html_tables=tuple(builder.html_tables),
         wide_tables=tuple(sorted((*builder.wide_tables, *endless))),
+        long_texts=tuple(dict.fromkeys(long_texts)),
     )
 
 
@@ -335,20 +358,21 @@ _BEFORE_SENTENCE = re.compile(r"\s*(?:\[!\w+\]\s*)?")
 _REMOTE_ONLY = re.compile(r"\W*(?P<mark>[A-Z]{1,4}):.*\bremote storage only\b", re.IGNORECASE)
 _MAX_RAW_LENGTH = 300
 _ID = re.compile(r"[A-Za-z0-9._-]+")
-_FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
+_FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):(.*)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMatter:
     """Keys of a page in lower case, the line number of each, and the number of the first line of the body.
 
-    Of those that are `repeated` the last counts.
+    Of those that are `repeated` the last counts. Those that are `too_long` have no value.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     body_line: int = 1
     repeated: tuple[str, ...] = ()
+    too_long: tuple[str, ...] = ()
 
     def first(self, *keys: str) -> str | None:
         """Return the value of the first of `keys` that is present and not empty."""
@@ -373,11 +397,19 @@ def to_front_matter(lines: Sequence[str]) -> FrontMatter:
     if block and not matches:
         return FrontMatter()
     # Broken YAML still gives its `key: value` lines; valid YAML overrides them.
-    plain = {match[1].lower(): match[2].strip("'\" ") for match in matches.values()}
+    plain = {match[1].lower(): match[2].strip().strip("'\" ") for match in matches.values()}
     line_numbers = {match[1].lower(): start + 2 + at for at, match in matches.items()}
     times = Counter(match[1].lower() for match in matches.values())
     repeated = tuple(key for key, number in times.items() if number > 1)
-    return FrontMatter(values=plain | _yaml(block), lines=line_numbers, body_line=end + 2, repeated=repeated)
+    values = plain | _yaml(block)
+    too_long = tuple(key for key, value in values.items() if len(value) > MAX_TEXT_CHARS)
+    return FrontMatter(
+        values={key: value for key, value in values.items() if key not in too_long},
+        lines=line_numbers,
+        body_line=end + 2,
+        repeated=repeated,
+        too_long=too_long,
+    )
 
 
 def _yaml(block: Sequence[str]) -> dict[str, str]:
@@ -556,6 +588,10 @@ def to_page(
     reports = [
         page.report("is in the front matter twice; the last counts", front.lines[key], key, front.values.get(key))
         for key in front.repeated
+    ]
+    reports += [
+        page.report(f"has more than {MAX_TEXT_CHARS:,} characters and is not read", front.lines.get(key), key[:100])
+        for key in front.too_long
     ]
     if stated_id and not _ID.fullmatch(stated_id):
         detail = "must be letters of A to Z, digits, `.`, `_` and `-`; the id is made of the name of the file instead"
