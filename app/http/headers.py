@@ -36,24 +36,22 @@ def parse_headers(sent: Collection[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def accepts_html(accept: bytes) -> bool:
-    """Check whether a client names HTML in Accept, as browsers do, and weighs it no less than JSON.
+    """Check whether a client names HTML in Accept, as browsers do, and weighs it no less than JSON (RFC 9110, 12.5.1).
 
     `*/*` alone is a program.
     """
-    if b"text/html" not in accept or b"q=" not in accept:
-        return b"text/html" in accept
     weights: dict[bytes, float] = {}
-    for part in accept.lower().split(b","):
-        kind, *parameters = part.replace(b" ", b"").split(b";")
+    for part in accept.lower().translate(None, b" \t").split(b","):
+        kind, *parameters = part.split(b";")
         weight = next((parameter[2:] for parameter in parameters if parameter.startswith(b"q=")), b"")
         weights[kind] = float(weight) if _WEIGHT.fullmatch(weight) else 1.0
-    html = weights.get(b"text/html", 0.0)
-    return html > 0 and html >= next((weights[kind] for kind in _JSON_TYPES if kind in weights), 0.0)
+    html, json = (next((weights[kind] for kind in kinds if kind in weights), 0.0) for kinds in _KINDS)
+    return html > 0 and html >= json
 
 
-_WEIGHT = re.compile(rb"[01](?:\.\d{0,3})?")
-_JSON_TYPES = (b"application/json", b"application/*", b"*/*")
-"""What may stand for JSON in Accept, the most specific first."""
+_WEIGHT = re.compile(rb"0(?:\.\d{0,3})?|1(?:\.0{0,3})?")
+_KINDS = ((b"text/html", b"text/*"), (b"application/json", b"application/*", b"*/*"))
+"""What names HTML in Accept, and what may stand for JSON, the most specific first."""
 
 
 def client_has(etag: bytes, headers: Mapping[bytes, bytes], *, exists: bool = True) -> bool:
@@ -152,7 +150,8 @@ def with_cors(send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             headers["Access-Control-Allow-Origin"] = "*"
             headers["Access-Control-Expose-Headers"] = ", ".join(EXPOSED_HEADERS)
-            headers.add_vary_header("Origin")
+            if "origin" not in headers.get("vary", "").lower():
+                headers.add_vary_header("Origin")
         await send(message)
 
     return send_with_cors

@@ -27,7 +27,7 @@ from app.catalog.queries.params import QueryParams
 from app.errors import NotFound
 from app.http.canonical import CacheableEndpoint, clean_query, is_clean, parse_pairs, to_query_text
 from app.http.common_headers import PAGE_HEADERS
-from app.http.headers import HOLDER, HOME, PUBLIC_URL, accepts_html
+from app.http.headers import HOLDER, HOME, PUBLIC_URL, accepts_html, parse_headers
 from app.http.problems import HANDLERS
 from app.validation import MAX_ERRORS, decode_text
 from app.web.assets import assets
@@ -237,10 +237,8 @@ class _PageRoute(Route):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by path and, at `/`, by what the client accepts."""
-        if scope["path"] == HOME:
-            accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-            if not accepts_html(accept):
-                return Match.NONE, {}
+        if scope["path"] == HOME and not accepts_html(parse_headers(scope["headers"]).get(b"accept", b"")):
+            return Match.NONE, {}
         return super().matches(scope)
 
 

@@ -156,6 +156,12 @@ def test_a_name_from_a_feed_is_text_and_nothing_else(service: CacheMiddleware) -
         ("text/html;q=0", False),
         ("text/html;q=nan, */*;q=0.1", True),
         ("*/*", False),
+        ("TEXT/HTML, */*;Q=0.8", True),
+        ("text/*", True),
+        ("text/html;q=0, text/*", False),
+        ("text/html;\tq=0", False),
+        ("application/vnd.text/html", False),
+        ("text/html;q=0.5, application/json;q=1.5", False),
     ],
 )
 def test_the_first_page_is_html_where_that_weighs_no_less_than_json(
