@@ -98,6 +98,9 @@ def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_sizes_url: 
         (style, *_) = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
         assert client.get(httpx.URL(f"{client.base_url}").join(style)).headers["content-type"].startswith("text/css")
         assert client.get("/").headers["content-type"] == "application/json", "by Accept, from the same cache"
+        for accept in ("text/html, application/json", "text/html;q=0, application/json", "TEXT/HTML", "text/html;q=0"):
+            kind = client.get("/", headers={"accept": accept}).headers["content-type"]
+            assert kind.startswith("application/json" if "q=0" in accept else "text/html"), accept
         answer = client.get("/sizes?limit=2")
         assert f"<{public}/sizes?" in answer.headers["link"]
         assert client.get("/sizes/none_such").json()["type"] == f"{public}/problems/not-found"
@@ -105,6 +108,13 @@ def test_pages_lists_and_problems_work_under_the_prefix_over_tls(few_sizes_url: 
         for encoding in ("br", "gzip", "identity"):
             sent = client.get("/sizes?limit=50", headers={"accept-encoding": encoding})
             assert sent.headers.get("content-encoding", "identity") == encoding
+        for accepted, preferred in {
+            "br;q=0, vibration, gzip;q=0.5": "gzip",
+            "vibration": None,
+            "BR;q=0.001": "br",
+        }.items():
+            sent = client.get("/sizes?limit=51", headers={"accept-encoding": accepted})
+            assert sent.headers.get("content-encoding") == preferred
         with_origin = client.get("/sizes?limit=2", headers={"origin": "https://example.org"})
         assert with_origin.headers["access-control-allow-origin"] == "*"
         assert "access-control-allow-origin" not in client.get("/sizes?limit=2").headers
