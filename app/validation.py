@@ -42,16 +42,19 @@ def field_path(loc: Sequence[int | str]) -> str:
 def display_value(value: Any) -> str | None:
     """Return a value as JSON or a query writes it; None for an object or nothing, which would not help the reader.
 
-    Nor would infinity, as which a number such as 1e400 is read.
+    Nor would infinity, as which a number such as 1e400 is read, or a list of more than a thousand values.
     """
     if value is None or isinstance(value, dict) or value in ([], (), float("inf"), -float("inf")):
         return None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        plain = not any(isinstance(item, dict | list | tuple) for item in value)
+        plain = len(value) <= _MAX_DISPLAYED and not any(isinstance(item, dict | list | tuple) for item in value)
         return ", ".join(filter(None, map(display_value, value))) if plain else None
     return str(value)
+
+
+_MAX_DISPLAYED = 1_000
 
 
 def truncate(text: str, most: int) -> str:

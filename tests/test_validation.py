@@ -138,3 +138,12 @@ def test_the_command_line_says_the_same(seeded_url: str, arguments: list[str], t
     said = " ".join(done.stderr.split())
     assert (done.returncode, told in said) == (2, True), said
     assert not [words for words in (*OF_PYDANTIC, "['") if words in said]
+
+
+@pytest.mark.parametrize("count", [61, 2_000])
+def test_a_list_that_is_too_long_is_one_error_whatever_is_in_it(client: httpx.Client, count: int) -> None:
+    answer = client.post("/fit", json={**LLAMA, "constraints": {"series": [1] * count}})
+    (error,) = answer.json()["errors"]
+    values = f"={', '.join('1' * count)}" if count == 61 else ""
+    expected = f"constraints.series{values}: at most 60 values are allowed"
+    assert error == {"pointer": "/body/constraints/series", "detail": expected}

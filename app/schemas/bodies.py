@@ -1,11 +1,11 @@
 """The base of request bodies: strict JSON types, helpful errors, and bounded types for their fields."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +19,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, PydanticKnownError, core_schema
 
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantization import BITS, KV_BITS, to_dtype
@@ -47,6 +47,24 @@ def _json_types(annotation: Any) -> frozenset[str]:
     return frozenset[str]().union(*map(_json_types, get_args(annotation)))
 
 
+@cache
+def _most_values(body: "type[In]", name: str) -> int | None:
+    """Return how many values the list of a field may have; None without a bound."""
+    field = body.model_fields[name]
+    return next(_max_lengths(field.annotation, field.metadata), None)
+
+
+def _max_lengths(annotation: Any, metadata: Iterable[Any]) -> Iterator[int]:
+    if get_origin(annotation) is Annotated:
+        annotation, *metadata = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        bounds = (bound for item in metadata for bound in (item, *getattr(item, "metadata", ())))
+        yield from (bound.max_length for bound in bounds if hasattr(bound, "max_length"))
+    else:  # that of `tuple | None` is the field's
+        for part in get_args(annotation):
+            yield from _max_lengths(part, metadata)
+
+
 TEXT_VALUES = "as_text"
 """Key of the validation context under which all values may be strings, as those of command-line options are."""
 
@@ -72,7 +90,8 @@ class In(BaseModel):
     def _reject_unknown_fields_and_drop_nulls(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        unknown = [name for name in data if name not in cls.allowed_names()]
+        allowed = cls.allowed_names()
+        unknown = [name for name in data if name not in allowed]
         if unknown:
             errors = []
             for name in unknown[:MAX_ERRORS]:
@@ -95,7 +114,15 @@ class In(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
-        """Reject a JSON type that pydantic would convert: "8" or true for a number, 1 or "yes" for a boolean."""
+        """Reject a JSON type that pydantic would convert: "8" or true for a number, 1 or "yes" for a boolean.
+
+        A list that is too long is rejected before its values, each of which may be an error that takes long to make.
+        """
+        if isinstance(value, list) and info.field_name is not None:
+            most = _most_values(cls, info.field_name)
+            if most is not None and len(value) > most:
+                details = {"field_type": "List", "max_length": most, "actual_length": len(value)}
+                raise PydanticKnownError("too_long", details)
         text_values = info.context is not None and info.context.get(TEXT_VALUES)
         if isinstance(value, bool | int | float | str) and info.field_name is not None and not text_values:
             annotation: Any = cls.model_fields[info.field_name].annotation

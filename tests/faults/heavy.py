@@ -149,6 +149,8 @@ def _long_bodies() -> Iterator[Heavy]:
         "8 MiB of lists": (b'{"config":{"a":[' + b"[]," * 2_700_000 + b"0]}}", refused),
         "240,000 lists": (b'{"config":{"a":[' + b"[]," * 120_000 + b"0]}}", refused),
         "120,000 repeated keys": (b'{"config":{"a":[' + b'{"a":1,"a":1},' * 80_000 + b"0]}}", refused),
+        "240,000 unknown modules": (b'{"training":{"lora_modules":[' + b'"zz",' * 240_000 + b'"q"]}}', refused),
+        "240,000 wrong names": (b'{"constraints":{"series":[' + b"1," * 240_000 + b"1]}}", refused),
         "escapes": (b'{"config":{"a":"' + b"\\u00e9" * 249_000 + b'"}}', refused),
         "a text of 8 MiB": (b'{"model":"' + b"a" * 8_000_000 + b'"}', refused),
         "a name of 8 MiB": (b'{"' + b"a" * 8_000_000 + b'":1}', refused),
