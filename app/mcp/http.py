@@ -23,7 +23,7 @@ from app.db.executors import Guard, wait_indefinitely
 from app.mcp.catalog import CatalogReader, require_sdk
 
 PATH = "/mcp"
-_FORBIDDEN = 403
+_FORBIDDEN, _NOT_ALLOWED = 403, 405
 
 
 class McpEndpoint:
@@ -45,18 +45,24 @@ class McpEndpoint:
         self._stop = asyncio.Event()
 
     def route(self) -> Route:
-        """Return the route; other methods than POST are for streams and sessions, which there are not."""
-        return Route(PATH, self, methods=["POST"])
+        """Return the route; other methods than POST are for streams and sessions, which there are not.
+
+        OPTIONS is answered as for any path, but not to a page that may not use POST either.
+        """
+        return Route(PATH, self, methods=["POST", "OPTIONS"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; raises HTTPException 403 for a foreign Host or Origin, NotReady without the SDK."""
         request = Request(scope)
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not self._is_own(_hostname(f"//{host}")):
+        name, page = _hostname(f"//{host}"), _hostname(origin or "")
+        if not self._is_own(name) and not _is_address(name):
             detail = f"Host says {host}, which is not this service; set VMSIZES_PUBLIC_URL to the URL that clients use."
             raise HTTPException(_FORBIDDEN, detail)
-        if origin is not None and not self._is_own(_hostname(origin)):
+        if origin is not None and page != name and not self._is_own(page):
             raise HTTPException(_FORBIDDEN, f"Pages of {origin} may not use the tools for agents of this service.")
+        if request.method == "OPTIONS":
+            raise HTTPException(_NOT_ALLOWED)
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
         manager = await asyncio.shield(self._starting)
@@ -88,16 +94,17 @@ class McpEndpoint:
             await self._stop.wait()
 
     def _is_own(self, name: str | None) -> bool:
-        """Check for a name that no foreign page can have: this machine's, an address, or that of the public URL."""
-        if name is None:
-            return False
-        if name in ("localhost", self._public_host):
-            return True
-        try:
-            ip_address(name)
-        except ValueError:
-            return False
-        return True
+        """Check for a name that no foreign page can have: this machine's, or that of the public URL."""
+        return name is not None and (name in ("localhost", self._public_host) or _is_address(name, loopback=True))
+
+
+def _is_address(name: str | None, *, loopback: bool = False) -> bool:
+    """Check for an IP address, which no page can have another machine answer to; or for one of this machine."""
+    try:
+        address = ip_address(name or "")
+    except ValueError:
+        return False
+    return address.is_loopback or not loopback
 
 
 def _hostname(url: str) -> str | None:

@@ -90,11 +90,15 @@ def test_there_are_no_streams_and_no_sessions(client: httpx.Client, method: str)
         {"host": "127.0.0.1.attacker.example"},
         {"host": "localhost.attacker.example"},
         {"host": "vms.example"},
+        {"origin": "http://192.0.2.8"},
+        {"host": "192.0.2.7", "origin": "http://192.0.2.8"},
+        {"host": "192.0.2.7", "origin": "null"},
     ],
 )
 def test_a_foreign_host_or_origin_is_refused(client: httpx.Client, headers: dict[str, str]) -> None:
-    answer = client.post("/mcp", json=PING, headers=headers)
-    assert (answer.status_code, answer.json()["type"]) == (403, "/problems/foreign-origin")
+    asked = {"access-control-request-method": "POST", **headers}
+    for answer in (client.post("/mcp", json=PING, headers=headers), client.options("/mcp", headers=asked)):
+        assert (answer.status_code, answer.json()["type"]) == (403, "/problems/foreign-origin")
 
 
 @pytest.mark.parametrize(
@@ -106,10 +110,14 @@ def test_a_foreign_host_or_origin_is_refused(client: httpx.Client, headers: dict
         {"host": "vms.example"},
         {"host": "vms.example", "origin": "https://vms.example"},
         {"origin": "http://localhost:6274"},
+        {"origin": "http://[::1]:6274"},
+        {"host": "192.0.2.7:8000", "origin": "http://192.0.2.7:8000"},
     ],
 )
 def test_addresses_this_machine_and_the_public_url_are_answered(public: httpx.Client, headers: dict[str, str]) -> None:
     assert public.post("/mcp", json=PING, headers=headers).status_code == 200
+    asked = {"origin": "http://localhost", "access-control-request-method": "POST", **headers}
+    assert public.options("/mcp", headers=asked).headers["access-control-allow-methods"] == "POST, OPTIONS"
 
 
 def test_without_the_setting_there_is_no_such_path(seeded_url: str) -> None:
