@@ -7,6 +7,7 @@ read. Here a connection only notes what it waits for and until when, and the ser
 
 import asyncio
 import json
+import re
 import socket
 import struct
 import sys
@@ -104,6 +105,8 @@ NOTHING, HEAD, BODY = range(3)
 
 HTTP_VERSIONS = {"1.0", "1.1"}
 FRAMING = {b"content-length", b"transfer-encoding"}
+HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?")
+"""A name or an address, and maybe a port (RFC 3986, section 3.2)."""
 
 FIRST_BYTE = b"H"
 """What every response begins with. Sent ahead to a client that has ended its side, it shows whether that is there:
@@ -282,15 +285,16 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         if self.is_resuming:
             return
-        version, hosts, codings = self.parser.get_http_version(), 0, []
+        version, hosts, codings, is_host = self.parser.get_http_version(), 0, [], True
         for name, value in self.headers:
             if name == b"host":
                 hosts += 1
+                is_host = HOST.fullmatch(value.strip()) is not None
             elif name == b"transfer-encoding":
                 codings.append(value.strip().lower())
         if version not in HTTP_VERSIONS:
             self._refuse(505)
-        if hosts > 1 or (not hosts and version == "1.1") or (codings and version == "1.0"):
+        if hosts > 1 or not is_host or (not hosts and version == "1.1") or (codings and version == "1.0"):
             self._refuse(400)
         if codings and codings != [b"chunked"]:
             self._refuse(501)
