@@ -227,6 +227,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.has_begun = False  # FIRST_BYTE was sent before the connection was accepted
         self.is_resuming = False  # a parser is fed what it has to know of a head that another one has parsed
         self.is_half_closed = False  # the client sends no more, and waits for its responses
+        self.refused = 0  # the status for what came behind requests whose responses have to be sent before
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, or refuse it where there are too many."""
@@ -271,6 +272,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is None or cycle.response_complete or cycle.more_body:
+            if self.has_begun and (cycle is None or not cycle.response_started):
+                self.close_with(400)  # what begins with FIRST_BYTE has to be a response
             return False
         self.is_half_closed, self.receiving, cycle.keep_alive = True, NOTHING, False
         if not self.pipeline and not cycle.response_started and not isinstance(self.transport, _BegunTransport):
@@ -307,6 +310,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, note which part of a request is awaited, and begin with a request that is complete."""
+        if self.refused:
+            return
         self.idle.pop(self, None)
         self.defers = self.find_stored is not None and not self.flow.write_paused
         self._unset_keepalive_if_required()
@@ -424,6 +429,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
+        elif self.refused:
+            self.close_with(self.refused)
         elif self.is_half_closed:
             self.transport.close()
         elif self.receiving == NOTHING:
@@ -489,8 +496,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def close_with(self, status: int) -> None:
-        """Close the connection, with a problem unless a response has begun or is there already."""
+        """Close the connection, with a problem unless a response has begun or is there already.
+
+        Where complete requests came before, that is when they have their responses.
+        """
         if self.transport.is_closing():
+            return
+        if self.is_responding and not self.cycle.more_body:
+            self.refused = self.refused or status
+            self.flow.pause_reading()
             return
         if self.receiving != BODY or not self.cycle.response_started:
             body = problem_body(status)

@@ -53,3 +53,21 @@ def test_a_head_that_is_no_http_1_1_is_refused(running: ServiceProcess, head: by
     assert response.count(b"\r\ndate: ") == 1, "nothing else is answered"
     if b"{\r\n" in response:
         assert b"application/problem+json" in response
+
+
+@pytest.mark.parametrize("target", [b"/regions", b"/sizes?min_vcpus=7", b"/sizes.csv?min_vcpus=8"])
+@pytest.mark.parametrize(
+    "behind", [b"no HTTP\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000]
+)
+def test_what_is_refused_leaves_the_requests_before_it_their_responses(
+    running: ServiceProcess, target: bytes, behind: bytes
+) -> None:
+    async def run() -> bytes:
+        head = b" HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n"
+        return await read_to_end(await connect(running.port, b"GET " + target + head + behind))
+
+    response = asyncio.run(run())
+    assert status_of(response) == 200
+    whole = response.partition(b"HTTP/1.1 4")[0]
+    assert whole.endswith((b"}", b"0\r\n\r\n"))
+    assert response[len(whole) :].startswith(b"HTTP/1.1 4")
