@@ -2,14 +2,13 @@
 
 from typing import Annotated, Any
 
-from fastapi import Depends, HTTPException, Request, Response
+from fastapi import Depends, Request, Response
 
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
 from app.http.canonical import PARSED, item_columns, model_of, reject_duplicate_keys, reject_unknown_params
-from app.http.headers import is_json
-from app.http.long_bodies import LongBodyRequest
+from app.http.long_bodies import LongBodyRequest, require_json
 
 
 def _of_state(name: str) -> Any:
@@ -43,10 +42,7 @@ async def validate_request(request: Request) -> None:
     if PARSED in request.scope:
         return
     if request.method == "POST":
-        content_type = request.headers.get("content-type", "nothing")
-        accepted = "application/json"
-        if not is_json(content_type):
-            raise HTTPException(415, f"Content-Type says {content_type}; send {accepted}.", {"Accept-Post": accepted})
+        require_json(request.headers.get("content-type", ""))
         if isinstance(request, LongBodyRequest):
             await request.check_keys()
         else:

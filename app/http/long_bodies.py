@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope
 
 from app.errors import Busy
 from app.http.canonical import JsonChecker, reject_duplicate_keys
-from app.http.headers import MAX_BODY_BYTES, MAX_CACHED_BODY_BYTES
+from app.http.headers import MAX_BODY_BYTES, MAX_CACHED_BODY_BYTES, is_json
 
 MAX_LONG_BODY_BYTES = 8 * 1024 * 1024
 """The limit of a body that may hold a `config.json`; that of MiniMax-M3-NVFP4 has 3.1 MB."""
@@ -38,20 +38,34 @@ MAX_DIGITS = 1_000
 """A body with as many digits in a whole block is refused: to match a number of megabytes blocks the event loop."""
 
 PATHS = frozenset({"/fit", "/estimate"})
+_OTHER_TYPES = ("/ui/", "/mcp")
+"""What the paths of forms begin with, and the path whose own checks answer in the form of its protocol."""
+
+
+def require_json(content_type: str) -> None:
+    """Raise 415 for a body of another type than JSON."""
+    if not is_json(content_type):
+        accepted = "application/json"
+        detail = f"Content-Type says {content_type or 'nothing'}; send {accepted}."
+        raise HTTPException(415, detail, {"Accept-Post": accepted})
 
 
 class LimitedBody:
     """The body of a request; it has to be closed when the request ends.
 
     Reading it raises 413 for one that is too long, at once by Content-Length, else when it is received; Busy where
-    MAX_LONG_BODIES are there; 415 for a compressed one (RFC 9110, section 15.5.16). `long_bodies` are those that a
-    worker holds of more than MAX_BODY_BYTES.
+    MAX_LONG_BODIES are there; 415 for one that is compressed (RFC 9110, section 15.5.16) or of another type than its
+    path takes. What the headers tell is raised before anything is read, so that who waits for 100 sends nothing.
+    `long_bodies` are those that a worker holds of more than MAX_BODY_BYTES.
     """
 
     def __init__(self, receive: Receive, scope: Scope, long_bodies: set["LimitedBody"]) -> None:
         sent = dict(scope["headers"])
         content_length = sent.get(b"content-length", b"0")
         self._announced = int(content_length) if content_length.isdigit() else 0
+        self._announced = self._announced or int(b"transfer-encoding" in sent)
+        self._type = sent.get(b"content-type", b"").decode("latin-1")
+        self._takes_json = not scope["path"].startswith(_OTHER_TYPES)
         self._coding = sent.get(b"content-encoding", b"identity").decode("latin-1")
         self._receive, self._long_bodies = receive, long_bodies
         self._max_bytes = MAX_LONG_BODY_BYTES if scope["path"] in PATHS else MAX_BODY_BYTES
@@ -62,9 +76,6 @@ class LimitedBody:
         self._check(self._announced)
         message = await self._receive()
         self._received += len(message.get("body", b""))
-        if self._received and self._coding.lower() != "identity":
-            detail = f"Content-Encoding says {self._coding}; send the body without compression."
-            raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
         self._check(self._received)
         return message
 
@@ -77,6 +88,11 @@ class LimitedBody:
             sent = f"{self._announced:,}" if self._announced > self._max_bytes else "too many"
             detail = f"The body has {sent} bytes; at most {self._max_bytes:,} are allowed."
             raise HTTPException(413, detail + (_SHORTER if self._max_bytes > MAX_BODY_BYTES else ""))
+        if size and self._coding.lower() != "identity":
+            detail = f"Content-Encoding says {self._coding}; send the body without compression."
+            raise HTTPException(415, detail, {"Accept-Encoding": "identity"})
+        if size and self._takes_json:
+            require_json(self._type)
         if size > MAX_BODY_BYTES and self not in self._long_bodies:
             if len(self._long_bodies) >= MAX_LONG_BODIES:
                 raise Busy(

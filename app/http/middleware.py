@@ -190,7 +190,7 @@ class CacheMiddleware:
         body: bytes | None = b""
         if method == "POST":
             scope[_CLIENT] = receive
-            body, receive = await read_body(receive) if _sends_json(headers) else (None, receive)
+            body, receive = await read_body(receive) if _may_be_kept(headers) else (None, receive)
         if method is None or body is None:
             answer = self._run_bounded if scope["method"] == "POST" else self._inner
             await self.observer.observe(answer, started, scope, receive, send)
@@ -480,6 +480,13 @@ def _hit_status(age_seconds: int) -> Header:
 
 def _sends_json(headers: RequestHeaders) -> bool:
     return is_json(headers.get(b"content-type", b"").decode("latin-1"))
+
+
+def _may_be_kept(headers: RequestHeaders) -> bool:
+    """Check whether a body is read here; to read it is to ask a client for it that waits for 100."""
+    length = headers.get(b"content-length", b"")
+    is_long = length.isdigit() and int(length) > MAX_CACHED_BODY_BYTES
+    return _sends_json(headers) and not is_long and b"content-encoding" not in headers
 
 
 async def _run_app(app: App, scope: Scope, receive: Receive) -> list[Message]:

@@ -301,6 +301,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(400)
         if codings and codings != [b"chunked"]:
             self._refuse(501)
+        self.expect_100_continue = self.expect_100_continue and version == "1.1"  # RFC 9110, section 10.1.1
         super().on_headers_complete()
 
     def _refuse(self, status: int) -> NoReturn:

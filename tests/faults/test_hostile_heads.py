@@ -71,3 +71,35 @@ def test_what_is_refused_leaves_the_requests_before_it_their_responses(
     whole = response.partition(b"HTTP/1.1 4")[0]
     assert whole.endswith((b"}", b"0\r\n\r\n"))
     assert response[len(whole) :].startswith(b"HTTP/1.1 4")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Content-Length: 9000000\r\nContent-Type: application/json\r\n", b"413"),
+        (b"Content-Length: 9\r\nContent-Type: text/csv\r\n", b"415"),
+        (b"Content-Length: 9\r\n", b"415"),
+        (b"Transfer-Encoding: chunked\r\nContent-Type: text/csv\r\n", b"415"),
+        (b"Content-Length: 9\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n", b"415"),
+        (b"Content-Length: 9\r\nContent-Type: application/json\r\n", b"100"),
+    ],
+)
+def test_only_a_body_that_is_taken_is_asked_for(running: ServiceProcess, head: bytes, status: bytes) -> None:
+    async def run() -> bytes:
+        connection = await connect(
+            running.port, b"POST /fit HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n" + head + b"\r\n"
+        )
+        with connection:
+            return await asyncio.get_running_loop().sock_recv(connection, 12)
+
+    assert asyncio.run(run()) == b"HTTP/1.1 " + status
+
+
+def test_a_client_of_http_1_0_is_not_asked_to_go_on(running: ServiceProcess) -> None:
+    async def run() -> bytes:
+        head = (
+            b"POST /fit HTTP/1.0\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+        )
+        return await read_to_end(await connect(running.port, head + b"{}"))
+
+    assert status_of(asyncio.run(run())) == 422
