@@ -22,12 +22,12 @@ from app.api.routes import api_routers, render_estimate
 from app.db.databases import open_database
 from app.http.access import AccessMiddleware, RateLimiter
 from app.http.canonical import cacheable_endpoints
-from app.http.common_headers import common_headers
+from app.http.common_headers import common_headers, problem_maker
 from app.http.middleware import CacheMiddleware
 from app.http.observer import RequestObserver
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
-from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
+from app.lifespan import COUNT_REFUSAL, FIND_STORED, MAKE_PROBLEM, CountRefusal, FindStored, MakeProblem
 from app.mcp.http import McpEndpoint
 from app.questions import ENDPOINTS
 from app.settings import Settings
@@ -132,6 +132,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         security_headers=common_headers(settings.hsts_seconds),
         problem_page=error_page,
     )
+    app.state.make_problem = problem_maker(public_url, common_headers(settings.hsts_seconds))
     docs.install_docs(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
     return app
 
@@ -162,14 +163,17 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | FindStored]]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal | FindStored | MakeProblem]]:
     """Release at shutdown what `_init_state` created.
 
     The server learns where to count what it refuses itself, and where to find responses that it may send itself.
     """
     tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
     sampling = asyncio.create_task(app.state.observer.keep_sampling())
-    state: dict[str, CountRefusal | FindStored] = {COUNT_REFUSAL: app.state.observer.count_refusal}
+    state: dict[str, CountRefusal | FindStored | MakeProblem] = {
+        COUNT_REFUSAL: app.state.observer.count_refusal,
+        MAKE_PROBLEM: app.state.make_problem,
+    }
     if app.state.is_outermost:
         state[FIND_STORED] = app.state.cache.find_stored
     yield state

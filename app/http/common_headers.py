@@ -24,6 +24,7 @@ from app.http.headers import (
 from app.http.long_bodies import LimitedBody
 from app.http.observer import note_route
 from app.http.problems import CRASH_DETAIL, MEDIA_TYPE, problem_response, status_problem
+from app.lifespan import MakeProblem
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -155,6 +156,21 @@ class CommonHeadersMiddleware:
         finally:
             body.close()
             note_route(scope)
+
+
+def problem_maker(public_url: str, security_headers: Headers) -> MakeProblem:
+    """Return what makes the problems that the server answers with before the app has a request."""
+
+    def make(problem: tuple[int, str, str], detail: str, known: Scope) -> tuple[Headers, bytes]:
+        scope = {"method": "GET", "path": "", "headers": [], "query_string": b"", **known, "type": "http"}
+        request_id = known.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]))
+        scope |= {REQUEST_ID: request_id, PUBLIC_URL: public_url}
+        response = problem_response(Request(scope), problem, detail)
+        link = (b"link", contract_link(public_url))
+        own: Headers = [*response.raw_headers, NO_STORE, (b"x-request-id", request_id), link]
+        return [*own, *security_headers], bytes(response.body)
+
+    return make
 
 
 async def reject_oversized(scope: Scope, receive: Receive, send: Send) -> None:

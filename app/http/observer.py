@@ -50,7 +50,7 @@ _COUNTED_ONLY = {"busy", "not-ready"}
 """Problems without lines of their own: there may be thousands a second, and the log reports an outage once."""
 
 _PROBES = {"/healthz", "/readyz", "/metrics"}
-_CLIENT_GONE = 499
+CLIENT_GONE = 499
 _MAX_LOGGED_CHARS = 500
 _log = logging.getLogger("vmsizes.access")
 
@@ -176,7 +176,7 @@ class RequestObserver:
             finally:
                 self.in_flight -= 1
                 seconds = perf_counter() - record.started
-                record.status = record.status or _CLIENT_GONE
+                record.status = record.status or CLIENT_GONE
                 if record.status >= 400:  # noqa: PLR2004
                     record.cache = "none"  # errors are not stored
                 self._count(record, seconds)

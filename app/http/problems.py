@@ -19,7 +19,8 @@ from app.catalog.queries.params import as_given
 from app.db.errors import DatabaseError
 from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.http.headers import PUBLIC_URL, REQUEST_ID, HeadResponseComplete, allowed_methods
-from app.http.observer import note_problem
+from app.http.observer import CLIENT_GONE, note_problem
+from app.lifespan import CLOSED_WITH
 from app.validation import MAX_ERRORS, display_value, explain, field_path, truncate
 
 MEDIA_TYPE = "application/problem+json"
@@ -195,8 +196,11 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     elif isinstance(error.__cause__, UnicodeDecodeError | RecursionError):  # raised while FastAPI parsed the body
         errors = [_not_json(_UNREADABLE[type(error.__cause__)])]
         detail = errors[0]["detail"]
-    elif isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
-        status, detail = 408, "The rest of the body did not arrive."
+    elif isinstance(error.__cause__, ClientDisconnect):  # for the log and the metrics: nobody gets it
+        status = request.scope.get("state", {}).get(CLOSED_WITH)
+        if status is None:
+            return Response(status_code=CLIENT_GONE)
+        detail = "The rest of the body did not arrive."
     return problem_response(request, status_problem(status), detail, errors, headers=headers)
 
 

@@ -6,12 +6,11 @@ read. Here a connection only notes what it waits for and until when, and the ser
 """
 
 import asyncio
-import json
 import re
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +19,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.lifespan import COUNT_REFUSAL, FIND_STORED, CountRefusal, FindStored
+from app.lifespan import (
+    CLOSED_WITH,
+    COUNT_REFUSAL,
+    FIND_STORED,
+    MAKE_PROBLEM,
+    CountRefusal,
+    FindStored,
+    MakeProblem,
+)
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -87,7 +94,6 @@ MAX_HEAD_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """The limit of a body with its chunk sizes and trailers, twice what the service reads of the longest."""
 
-RETRY_SECONDS = 5
 REFUSED_SECONDS = 2.0
 """How long a connection over the limit may take to send its request."""
 IDLE_SHUTDOWN_SECONDS = 2.0
@@ -126,29 +132,24 @@ PROBLEMS = {
 """The slug, title and detail of the problems that a connection is closed with; `app.http.problems` explains them."""
 
 
-def problem_body(status: int) -> bytes:
-    """Return the problem that a connection is closed with."""
+def make_problem(
+    state: Mapping[str, Any], status: int, scope: Mapping[str, Any] | None = None
+) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Return headers and body of the problem that a connection is closed with, as the application makes its own.
+
+    `scope` is as much of the request as there is.
+    """
     slug, title, detail = PROBLEMS[status]
-    return json.dumps({"type": f"/problems/{slug}", "title": title, "status": status, "detail": detail}).encode()
+    make: MakeProblem | None = state.get(MAKE_PROBLEM)
+    if make is None:
+        return [(b"content-length", b"0"), (b"connection", b"close")], b""
+    headers, body = make((status, slug, title), detail, dict(scope or {}))
+    return [*headers, (b"connection", b"close")], body
 
 
-def problem_headers(status: int, body: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the headers of that problem."""
-    headers = [
-        (b"content-type", b"application/problem+json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        (
-            b"content-security-policy",
-            b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        ),
-        (b"referrer-policy", b"no-referrer"),
-        (b"connection", b"close"),
-    ]
-    if status == 503:  # noqa: PLR2004
-        headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
-    return headers
+def to_bytes(status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes:
+    """Return a response as it is sent."""
+    return b"".join([STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body])
 
 
 def is_reset(connection: socket.socket) -> bool:
@@ -171,8 +172,8 @@ async def refuse(
         await app(scope, receive, send)
         return
     count_refusal(scope["state"], 503)
-    body = problem_body(503)
-    await send({"type": "http.response.start", "status": 503, "headers": problem_headers(503, body)})
+    headers, body = make_problem(scope["state"], 503, scope)
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
@@ -496,6 +497,14 @@ class BoundedProtocol(HttpToolsProtocol):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
         self.transport.abort()
 
+    def _begun_scope(self) -> Mapping[str, Any] | None:
+        """Return what is there of the request that is being received; None where it has not begun."""
+        scope: Scope | None = self.scope  # None before the first message, like the cycle
+        cycle: RequestResponseCycle | None = self.cycle
+        if scope is None or (cycle is not None and cycle.scope is scope and not cycle.more_body):
+            return None
+        return {"raw_path": self.url.partition(b"?")[0], **scope}
+
     def close_with(self, status: int) -> None:
         """Close the connection, with a problem unless a response has begun or is there already.
 
@@ -508,11 +517,11 @@ class BoundedProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
             return
         if self.receiving != BODY or not self.cycle.response_started:
-            body = problem_body(status)
-            headers = [*self.server_state.default_headers, *problem_headers(status, body)]
-            lines = [STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body]
-            self.transport.write(b"".join(lines))
-            if self.receiving != BODY:  # else the application has the request, and counts it
+            headers, body = make_problem(self.app_state, status, self._begun_scope())
+            self.transport.write(to_bytes(status, [*self.server_state.default_headers, *headers], body))
+            if self.receiving == BODY:  # the application has the request, and counts it
+                self.cycle.scope["state"][CLOSED_WITH] = status
+            else:
                 seconds = self.loop.time() - self.begun if self.receiving == HEAD else 0.0
                 count_refusal(self.app_state, status, seconds)
         self.transport.close()

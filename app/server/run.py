@@ -26,7 +26,7 @@ from typing import Any
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
-from app.server.protocol import BoundedProtocol, Limits, count_refusal
+from app.server.protocol import BoundedProtocol, Limits, count_refusal, make_problem, to_bytes
 from app.server.sockets import Acceptor, ConnectionCounts
 
 _log = logging.getLogger("uvicorn.error")
@@ -103,12 +103,13 @@ class BoundedServer(uvicorn.Server):
         def make_protocol() -> BoundedProtocol:
             return BoundedProtocol(self.config, state, self.lifespan.state, idle=idle, note_count=note_count)
 
-        def on_refusal() -> None:
+        def refuse() -> bytes:
             count_refusal(self.lifespan.state, 503)
+            return to_bytes(503, *make_problem(self.lifespan.state, 503))
 
         most, counts = self._limits.max_connections, self._counts
         self._acceptors = [
-            Acceptor(sock, make_protocol, lambda: len(state.connections), most, on_refusal, counts=counts)
+            Acceptor(sock, make_protocol, lambda: len(state.connections), most, refuse, counts=counts)
             for sock in sockets or []
         ]
         if counts is not None:

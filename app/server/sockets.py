@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.server.protocol import FIRST_BYTE, REFUSING, BoundedProtocol, is_reset, problem_body, problem_headers
+from app.server.protocol import FIRST_BYTE, REFUSING, BoundedProtocol, is_reset
 
 BACKLOG = 2048
 """Connections that the system keeps until a worker accepts them."""
@@ -141,15 +141,10 @@ async def _is_waiting(connection: socket.socket) -> bool:
     return not is_reset(connection)
 
 
-def _refusal() -> bytes:
-    body = problem_body(503)
-    lines = b"".join(b"%s: %s\r\n" % header for header in problem_headers(503, body))
-    return b"HTTP/1.1 503 Service Unavailable\r\n" + lines + b"\r\n" + body
-
-
 class Acceptor:
     """Accepts the connections of one listening socket until it is closed; `count` says how many are open.
 
+    `refuse` notes that one more is over the limit, and returns what it is sent.
     `counts` are those of all workers, where there are several.
     """
 
@@ -159,13 +154,13 @@ class Acceptor:
         make_protocol: Callable[[], BoundedProtocol],
         count: Callable[[], int],
         max_connections: int,
-        on_refusal: Callable[[], None],
+        refuse: Callable[[], bytes],
         *,
         counts: ConnectionCounts | None = None,
     ) -> None:
         self._listener, self._make_protocol, self._count = listener, make_protocol, count
-        self._on_refusal, self._counts = on_refusal, counts
-        self._most, self._refusal = max_connections + REFUSING, _refusal()
+        self._make_refusal, self._counts = refuse, counts
+        self._most = max_connections + REFUSING
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[object]] = set()
         self._batch = 1
@@ -236,10 +231,10 @@ class Acceptor:
 
     def _refuse(self, connection: socket.socket) -> None:
         """Send 503; what has arrived is read first, since a socket with unread bytes is reset when it is closed."""
-        self._on_refusal()
+        refusal = self._make_refusal()
         with connection:
             with suppress(OSError):
                 connection.recv(65_536)
             with suppress(OSError):
-                connection.send(self._refusal)
+                connection.send(refusal)
                 connection.shutdown(socket.SHUT_WR)

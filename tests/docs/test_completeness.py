@@ -30,6 +30,7 @@ from app.fit.formulas.quantities import DEFAULTS, Figure
 from app.fit.formulas.quantization import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.results import CostFigures, InferenceFigures, ParameterFigures, ServiceReport, TrainingFigures
 from app.fit.similarity import DISTANCE_TERMS
+from app.http.problems import CONTRADICTION, DOMAIN_PROBLEMS, STATUS_PROBLEMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, prices, reference
 from app.schemas.fit_request import (
@@ -178,6 +179,13 @@ def test_the_retirements_page_has_every_field_feature_and_reason(section: str) -
 @pytest.mark.parametrize("section", FIELDS)
 def test_the_estimate_page_has_every_field_of_a_workload_and_of_the_answer(section: str) -> None:
     assert sorted(documented("estimate.md", section)) == sorted(FIELDS[section])
+
+
+def test_the_api_page_has_every_type_of_problem_with_its_status_and_no_other() -> None:
+    listed = re.findall(r"^\| (\d{3}) \| `([a-z-]+)` \|", read(DOCS / "api.md"), re.MULTILINE)
+    types = {(status, slug) for status, (slug, _) in STATUS_PROBLEMS.items()}
+    types |= {(status, slug) for status, slug, _ in (CONTRADICTION, *DOMAIN_PROBLEMS.values())}
+    assert sorted((int(status), slug) for status, slug in listed) == sorted(types)
 
 
 def test_the_api_page_has_every_term_of_a_distance_with_its_weight() -> None:

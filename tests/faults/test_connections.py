@@ -1,6 +1,7 @@
 """Connections that are silent, slow or too many are closed in time, and others are served meanwhile."""
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -84,7 +85,42 @@ def test_a_problem_says_why_the_connection_was_closed(running: ServiceProcess) -
     response = asyncio.run(run())
     assert b"\r\nconnection: close\r\n" in response
     assert b"\r\ncontent-type: application/problem+json\r\n" in response
-    assert b'"type": "/problems/request-timeout"' in response
+    assert b'"type":"/problems/request-timeout"' in response
+
+
+@pytest.mark.takes_seconds
+def test_a_problem_of_a_connection_is_like_any_other(seeded_url: str, tmp_path: Path) -> None:
+    sent = {
+        b"no HTTP\r\n\r\n": "",
+        b"GET /regions?a=1 HTTP/1.1\r\nX-Request-ID: mine\r\n\r\n": "/regions",
+        b"GET /" + b"a" * 70_000: "/aaa",
+        HALF_HEAD: "/healthz",
+        HALF_BODY: "/fit",
+        IDLE + b"no HTTP\r\n\r\n": "",
+    }
+    url = "https://vms.example/api"
+
+    async def run(port: int) -> None:
+        for request, path in sent.items():
+            response = await read_to_end(await connect(port, request))
+            head, _, body = response.rpartition(b"HTTP/1.1 4")[2].partition(b"\r\n\r\n")
+            headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+            problem = json.loads(body)
+            assert problem["type"].startswith(f"{url}/problems/")
+            assert problem["instance"].startswith(f"/api{path}")
+            assert problem["errors"] == []
+            assert (
+                problem["request_id"]
+                == headers["x-request-id"]
+                == ("mine" if b"mine" in request else problem["request_id"])
+            )
+            assert headers["strict-transport-security"] == "max-age=60"
+            assert (headers["cache-control"], headers["connection"]) == ("no-store", "close")
+
+    with run_service(
+        seeded_url, tmp_path / "log", VMSIZES_PUBLIC_URL=url, VMSIZES_HSTS_SECONDS="60", **SECONDS
+    ) as running:
+        asyncio.run(run(running.port))
 
 
 def test_the_service_explains_these_problems() -> None:
@@ -190,7 +226,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
         for response in refused:
             assert b"\r\nretry-after: 5\r\n" in response
             assert b"\r\nconnection: close\r\n" in response
-            assert b'"type": "/problems/busy"' in response
+            assert b'"type":"/problems/busy"' in response
         assert status_of(await ask(patient.port)) == 200
         await loop.sock_sendall(held[0], b"x\r\n\r\n")
         assert status_of(await read_response(held[0])) == 200
@@ -250,6 +286,9 @@ def test_requests_of_clients_that_left_before_they_were_accepted_are_not_compute
 @pytest.mark.takes_seconds
 def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tmp_path: Path) -> None:
     async def run(running: ServiceProcess) -> None:
+        leaving = await connect(running.port, HALF_BODY)
+        assert status_of(await ask(running.port)) == 200
+        leaving.close()  # which is no problem
         sent = {b"no HTTP\r\n\r\n": 400, HALF_HEAD: 408, HALF_BODY: 408, b"GET /" + b"a" * 70_000: 431}
         for request, status in sent.items():
             assert status_of(await read_to_end(await connect(running.port, request))) == status
@@ -257,7 +296,7 @@ def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tm
         assert counted == {"bad-request": 1, "request-timeout": 2, "headers-too-long": 1}
         metrics = (await ask(running.port, "/metrics")).decode()
         labels = 'cache="none",method="other",route="other",status="4xx"'
-        assert f"vmsizes_http_request_duration_seconds_count{{{labels}}} 3.0" in metrics, "one has a route"
+        assert f"vmsizes_http_request_duration_seconds_count{{{labels}}} 3.0" in metrics, "two have a route"
         (seconds,) = re.findall(rf"duration_seconds_sum{{{labels}}} (.+)", metrics)
         assert float(seconds) >= 1, "so long the service waited for the rest of the headers"
 
