@@ -161,11 +161,15 @@ class Report:
     detail: str
 
     def __str__(self) -> str:
-        """Format as one line of text."""
+        """Format as one line of text, with the beginning of a long cell."""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         column = f" column {self.column!r}:" if self.column else ""
-        cell = f" (cell {self.cell!r})" if self.cell is not None else ""
-        return f"{place}:{column} {self.detail}{cell}"
+        cell = f" (cell {_cut(self.cell, 100)!r})" if self.cell is not None else ""
+        return f"{place}:{column} {_cut(self.detail, 500)}{cell}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ ones each row becomes a block of lines. This module must not load Rich: short co
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -43,6 +44,7 @@ _PIPED_WIDTH = 240
 _MIN_TERMINAL_WIDTH = 20
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), "�")
 """Control characters are replaced: a source document could otherwise send escape sequences to the terminal."""
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 # Options
@@ -437,8 +439,12 @@ def print_next_cursor(cursor: str) -> None:
 
 
 def print_note(text: str, label: str = "") -> None:
-    """Print a remark to standard error, so that a pipe gets the result alone; a label stands before it, in red."""
+    """Print a remark to standard error, so that a pipe gets the result alone; a label stands before it, in red.
+
+    It may quote anything: control characters are shown escaped.
+    """
     sys.stdout.flush()
+    text = _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     # The label is wrapped without its colour, since escape sequences would count as characters.
     start, *rest = wrap(text, terminal_width() if sys.stderr.isatty() else None, first=" " * len(label))
     colour = label and sys.stderr.isatty() and "NO_COLOR" not in os.environ

@@ -69,3 +69,26 @@ def test_tabs_and_line_ends_in_a_quoted_cell_are_text(tmp_path: Path) -> None:
     path.write_bytes(b'name\n"a\tb\r\nc"\n')
     (row,) = read_rows(path, ("name",))
     assert row.cells["name"] == "a\tb\r\nc"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("search", ESCAPES), ("search", "--provider", ESCAPES), ("search", "--max-usd-per-hour", ESCAPES),
+        ("webhooks", "add", f"https://example.org/{ESCAPES}"), ("ingest", "documents", ESCAPES),
+    ],
+)  # fmt: skip
+def test_an_error_shows_what_was_typed_without_control_characters(seeded_url: str, command: tuple[str, ...]) -> None:
+    done = run_command(seeded_url, *command)
+    assert done.returncode in {2, 3}
+    assert r"\x1b[2J" in done.stderr
+    assert RAW.findall(done.stdout + done.stderr) == []
+
+
+def test_a_report_has_the_beginning_of_a_long_cell(database_url: str, tmp_path: Path) -> None:
+    long = "many " * 500
+    (tmp_path / "nx.md").write_text(f"# NX\n\n| Size | GPU | vCPU |\n|---|---|---|\n| Standard_NX8_v1 | 8 | {long} |\n")
+    done = run_command(database_url, "ingest", "documents", "nx.md", folder=tmp_path)
+    (report,) = [line for line in done.stderr.splitlines() if "nx.md:5" in line]
+    assert "many many" in report
+    assert len(report) < 800
