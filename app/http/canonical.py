@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.catalog.queries.params import BOTH_SPELLINGS, multi_valued_fields, other_spellings
 from app.http.cache import digest
+from app.http.headers import SECRETS
 from app.late_models import LateModel
 from app.nearest import did_you_mean, nearest, only_bound
 from app.validation import MAX_ERRORS, check_encodable
@@ -235,7 +236,8 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseMo
             or only_bound(name, multi_valued)
         )
         message = "; ".join(filter(None, (_NO_SUCH, hint or others)))
-        errors.append({"type": "unknown_parameter", "loc": ("query", name), "input": values[name], "msg": message})
+        value = None if SECRETS.fullmatch(f"{name}=") else values[name]
+        errors.append({"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message})
         if not hint and multi_valued:
             others = ""  # the first one lists what is allowed
     if len(unknown) > MAX_ERRORS:

@@ -72,6 +72,11 @@ def if_match_holds(if_match: bytes, etag: bytes) -> bool:
     return not if_match or b"*" in tags or (etag in tags and not etag.startswith(b"W/"))
 
 
+SECRETS = re.compile(
+    r"(?:^|(?<=&))((?:x[-_])?(?:api[-_]?)?key|(?:access[-_]?)?token|authorization|password|secret)=[^&]*", re.IGNORECASE
+)
+"""Parameters of a query that there are not, as which keys are sent by mistake: their values are not shown or logged."""
+
 REQUEST_ID = "vmsizes.request_id"
 """The key of the request id in a request's scope."""
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from starlette.types import Message, Receive, Send
 
-from app.http.headers import REQUEST_ID
+from app.http.headers import REQUEST_ID, SECRETS
 from app.telemetry import tracing
 from app.telemetry.counters import SharedCounters
 from app.telemetry.logs import REQUEST_ID as LOGGED_REQUEST_ID
@@ -209,7 +209,7 @@ class RequestObserver:
             self._values[self._first_problem + self._problems.index(problem)] += 1.0
 
     def _write(self, record: RequestRecord, seconds: float, scope: Scope) -> None:
-        query = scope["query_string"].decode("latin-1")
+        query = SECRETS.sub(r"\1=…", scope["query_string"].decode("latin-1"))
         url = f"{scope['path']}?{query}" if query else scope["path"]
         fields = {
             "request_id": scope[REQUEST_ID].decode(),

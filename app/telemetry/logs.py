@@ -27,7 +27,7 @@ MAX_QUEUED = 10_000
 
 CLOSE_SECONDS = 1.0
 
-_TALKATIVE = ("httpx", "httpcore", "alembic", "asyncio", "urllib3")
+_TALKATIVE = ("httpx", "httpcore", "alembic", "asyncio", "urllib3", "mcp")
 """Loggers of libraries that log at level info what is of interest to their developers."""
 
 _PLAIN = re.compile(r"[\w./:@+,{}-]+", re.ASCII)

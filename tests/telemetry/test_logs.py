@@ -131,3 +131,28 @@ def test_by_default_only_failures_are_logged_and_misses_on_request(seeded_url: s
     assert requests_in(served_lines(seeded_url, tmp_path)) == []
     lines = requests_in(served_lines(seeded_url, tmp_path, VMSIZES_ACCESS_LOG="misses"))
     assert [(line["status"], line["cache"]) for line in lines] == [(200, "miss"), (422, "none"), (422, "none")]
+
+
+@pytest.mark.takes_seconds
+@pytest.mark.one_database
+def test_a_key_in_a_query_is_neither_logged_nor_shown(seeded_url: str, tmp_path: Path) -> None:
+    with (
+        run_service(seeded_url, tmp_path / "log", VMSIZES_ACCESS_LOG="all") as service,
+        open_client(service.url) as client,
+    ):
+        for name in ("api_key", "X-API-Key", "token", "Authorization"):
+            answer = client.get(f"/sizes?limit=1&{name}=hunter2&min_vcpus=2")
+            assert answer.status_code == 422
+            assert f"{name}: there is no such parameter" in answer.text
+            assert "hunter2" not in answer.text
+    log = (tmp_path / "log").read_text()
+    assert "api_key=" in log
+    assert "hunter2" not in log
+
+
+@pytest.mark.takes_seconds
+@pytest.mark.one_database
+def test_the_sdk_of_mcp_logs_nothing_of_each_call(seeded_url: str, tmp_path: Path) -> None:
+    with run_service(seeded_url, tmp_path / "log") as service, open_client(service.url) as client:
+        assert client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}).status_code == 200
+    assert "mcp." not in (tmp_path / "log").read_text()
