@@ -31,6 +31,7 @@ from app.web.search_words import (
     bounds_in_usd,
     complete_size,
     gpu_filter,
+    join_params,
     load_vocabulary,
     nearest_sizes,
     read_words,
@@ -142,21 +143,19 @@ async def _ask_vocabulary(request: PageRequest) -> Vocabulary:
 
 
 async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
-    """Raise Rewritten where the text has words that are other parameters: these are added to those of the view."""
+    """Raise Rewritten where the text has words that are other parameters: these are joined to those of the view."""
     vocabulary = await _ask_vocabulary(request)
     if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, vocabulary)):
         from app.web.fit_view import FitView
 
         kept = {name: getattr(view, name) for name in view.model_fields_set & {"region", "purchase", "currency"}}
-        raise Rewritten(FitView(**kept | workload), "ui/fit")
-    meant = read_words(text, vocabulary)
-    if meant:
+        raise Rewritten(FitView(**join_params(kept, workload)), "ui/fit")
+    given = {name: getattr(view, name) for name in view.model_fields_set - {"q", "page"}}
+    if meant := read_words(text, vocabulary, given):
         day = view.as_of or request.executor.today()
         meant = bounds_in_usd(meant, await request.executor.ask(find_exchange_rate, meant.get("currency"), day))
-        given = {name: getattr(view, name) for name in view.model_fields_set - {"page"}}
-        lists = {name: (*given.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
         with suppress(ValidationError):  # a number beyond all bounds stays a text
-            raise Rewritten(SizesView(**given | meant | lists))
+            raise Rewritten(SizesView(**join_params(given, meant)))
 
 
 @dataclass(frozen=True, slots=True)

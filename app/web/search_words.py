@@ -1,18 +1,20 @@
 """Reads what people type into the box of the search page: `h100 westeurope spot <10`.
 
 A GPU, a processor, a place, a way to buy and a bound each become an ordinary parameter. What is not understood stays as
-text to find in names. A misspelled word is read as the nearest that is known, unless some name has it as it is.
+text to find in names. A name as it is written comes before one of the same letters, and a cloud or GPU beside the name
+of a size decides whether that size is meant. A misspelled word is read as the nearest that is known, unless some name
+has it as it is.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from app.catalog.names import CONTINENTS, model_key
-from app.catalog.providers import PROVIDERS
+from app.catalog.providers import PROVIDERS, provider_of_region
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
 from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.params import SizeFilter
@@ -144,12 +146,22 @@ class Vocabulary:
     currencies: frozenset[str]
     sizes: Mapping[str, str]
     models: Mapping[str, str]
-    texts: str
+    facts: Mapping[str, tuple[str, str]]
+    """The provider of each size by its name in lower case, and the text that `q` looks through."""
 
     @cached_property
-    def by_letters(self) -> Mapping[str, str]:
-        """Return GPUs, sizes and regions by their letters and digits alone."""
-        return {_letters(name): name for name in (*self.regions, *self.sizes, *self.gpus)}
+    def texts(self) -> str:
+        """Return the texts of all sizes, which begin with their names, in lines."""
+        return "\n".join(text for _, text in self.facts.values())
+
+    @cached_property
+    def by_letters(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what regions, sizes and GPUs mean by their letters and digits alone: `useast1` any region of these."""
+        regions: dict[str, tuple[str, ...]] = {}
+        for name, codes in self.regions.items():
+            regions[_letters(name)] = (*regions.get(_letters(name), ()), *codes)
+        named = {_letters(name): self.meanings[name] for name in (*self.sizes, *self.gpus)}
+        return {letters: {"region": codes} for letters, codes in regions.items()} | named
 
     @cached_property
     def meanings(self) -> Mapping[str, Mapping[str, Any]]:
@@ -161,9 +173,20 @@ class Vocabulary:
             **{name: {"gpu_vendor": name} for name in self.vendors},
             **{name: {"gpu": (gpu_filter(name),)} for name in self.gpus},
             **{name: {"country": (code,)} for name, code in self.countries.items()},
+            **{beginning: {"region": codes} for beginning, codes in self.numbered_regions.items()},
             **{name: {"region": codes} for name, codes in self.regions.items()},
             **_WORDS,
         }
+
+    @cached_property
+    def numbered_regions(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the codes of regions by what is before their number: `us-east`."""
+        codes = sorted({code for codes in self.regions.values() for code in codes if re.search(r"-[a-z]+-?\d+$", code)})
+        beginnings: dict[str, tuple[str, ...]] = {}
+        for code in codes:
+            beginning = re.sub(r"-?\d+$", "", code)
+            beginnings[beginning] = (*beginnings.get(beginning, ()), code)
+        return beginnings
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -192,6 +215,12 @@ def _letters(name: str) -> str:
     return re.sub(r"[\W_]", "", name.lower())
 
 
+def _code(name: str) -> str:
+    """Return what of a name is not mistyped but means another: its digits, and its first letter if it has any."""
+    digits = re.sub(r"\D", "", name)
+    return digits and name[0] + digits
+
+
 def load_vocabulary(catalog: Catalog) -> Vocabulary:
     """Read the vocabulary of the catalog."""
     places, sizes = (catalog.fetch(BoundStatement(statement)) for statement in (_PLACES, _SIZES))
@@ -199,28 +228,29 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
     for code, name, place, *_ in places:
         for written in {text.lower() for text in (name, place) if text}:
             regions[written] = (*regions.get(written, ()), code)
-    names = {name for _, _, model, _ in sizes if model for name in model.lower().split(" or ")}
+    names = {name for _, _, model, *_ in sizes if model for name in model.lower().split(" or ")}
     return Vocabulary(
         regions=regions | {code: (code,) for code, *_ in places},
         countries={geography.lower(): country for *_, geography, country in places if geography and country},
         gpus=catalog.snapshot.gpus.names,
         vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
-        cpu_vendors=frozenset(vendor.lower() for *_, vendor in sizes if vendor),
+        cpu_vendors=frozenset(vendor.lower() for *_, vendor, _ in sizes if vendor),
         cpus=frozenset(tuple(re.sub("[()/]", " ", name).split()) for name in names),
         currencies=frozenset(code.lower() for code in find_currencies(catalog)) - {USD.lower()},
         models={key: row["id"] for key, row in catalog.snapshot.models.items()},
         sizes={name.lower().removeprefix("standard_"): name for name, *_ in sizes},
-        texts="\n".join(text for _, text, *_ in sizes),
+        facts={name.lower(): (provider, text) for name, text, *_, provider in sizes},
     )
 
 
 _PLACES = Statement("select code, name, place, geography, country from region")
-_SIZES = Statement("select name, search_text, cpu_model, cpu_vendor from size")
+_SIZES = Statement("select name, search_text, cpu_model, cpu_vendor, provider from size")
 
 
-def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
+def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that a text means, `q` among them for what is left of it; empty if it is text as it is.
 
+    `given` are the other parameters of the page.
     Bounds of a price that the text does not give in US dollars are in its currency, by their converted names.
     """
     params: dict[str, Any] = {}
@@ -244,7 +274,7 @@ def read_words(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
-    left = " ".join(_take_names(rest.split(), vocabulary, params))
+    left = " ".join(_take_names(rest.split(), vocabulary, params, given))
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
@@ -324,15 +354,70 @@ def read_workload(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
         if model is None:
             continue
         types = [word for word in words[count:] if word in RELEASE_TYPES]
-        left = _take_names([word for word in words[count:] if word not in types], vocabulary, params)
+        left = _take_names([word for word in words[count:] if word not in types], vocabulary, params, {})
         if not left and params.keys() <= {"concurrency", "region", "purchase", "currency"}:
             return params | {"model": model} | ({"dtype": RELEASE_TYPES[types[0]]} if types else {})
         break
     return {}
 
 
-def _take_names(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
-    """Add what words, alone or several together, are names of; return the words that are left."""
+def join_params(given: Mapping[str, Any], meant: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a page with those that a text means, which replace places and clouds and join other lists.
+
+    A place replaces all places, and a cloud that has no region of it; a cloud the regions of others.
+    """
+    providers = {provider_of_region(code).id for code in meant.get("region", ())}
+    named = meant.get("provider", ())
+    left_out = {*(_WHERE if meant.keys() & _WHERE else ()), *(("provider",) if named else ())}
+    if providers and providers.isdisjoint(given.get("provider", providers)):
+        left_out.add("provider")
+    kept = {name: value for name, value in given.items() if name not in left_out}
+    if named and "region" in kept:
+        kept["region"] = tuple(code for code in kept["region"] if provider_of_region(code).id in named)
+    lists = {name: (*kept.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
+    return {**kept, **meant, **lists}
+
+
+_WHERE = {"region", "country", "continent"}
+
+
+def _take_names(
+    words: list[str], vocabulary: Vocabulary, params: dict[str, Any], given: Mapping[str, Any]
+) -> list[str]:
+    """Add what words, alone or several together, are names of; return the words that are left.
+
+    A place in several clouds is its regions in those that the words name. Words that name a size which the others, or
+    a cloud or GPU of the page, rule out are read again without it.
+    """
+    taken = dict(params)
+    left = _take_each(words, vocabulary, taken)
+    own = [code for code in taken.get("region", ()) if provider_of_region(code).id in taken.get("provider", ())]
+    if own:
+        taken["region"] = (*own,)
+    around = {name: given.get(name, ()) for name in ("gpu", "provider")} | taken
+    if ruled_out := {name for name in taken.get("name", ()) if _is_ruled_out(name, around, vocabulary)}:
+        sizes = {stem: name for stem, name in vocabulary.sizes.items() if name.lower() not in ruled_out}
+        return _take_names(words, replace(vocabulary, sizes=sizes), params, given)
+    params.update(taken)
+    return left
+
+
+def _is_ruled_out(size: str, params: Mapping[str, Any], vocabulary: Vocabulary) -> bool:
+    """Return whether a size has another cloud or GPU than are named.
+
+    Where no cloud is, so is one that is called as a family of another: `g5` may be `Standard_G5` or `g5.xlarge`.
+    """
+    provider, text = vocabulary.facts[size]
+    gpus = [_letters(gpu) for gpu in params.get("gpu", ())]
+    if gpus and not any(gpu in _letters(text) for gpu in gpus):
+        return True
+    providers = {*params.get("provider", ()), *(provider_of_region(code).id for code in params.get("region", ()))}
+    if providers:
+        return provider not in providers
+    return bool(re.search(rf"^{re.escape(size.removeprefix('standard_'))}[.-]", vocabulary.texts, re.MULTILINE))
+
+
+def _take_each(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
     left: list[str] = []
     while words:
         for count in range(min(4, len(words)), 0, -1):
@@ -378,9 +463,9 @@ def _add(params: dict[str, Any], meant: Mapping[str, Any]) -> None:
 
 def _meaning(name: str, vocabulary: Vocabulary) -> Mapping[str, Any] | None:
     """Return the parameters that a name is, however its parts are joined; None for any other text."""
-    name = vocabulary.by_letters.get(_letters(name).removeprefix("standard"), name)
-    if name in vocabulary.meanings:
-        return vocabulary.meanings[name]
+    written = _letters(name).removeprefix("standard")
+    if (meant := vocabulary.meanings.get(name, vocabulary.by_letters.get(written))) is not None:
+        return meant
     processor = _processor(name.split(), vocabulary)
     return {"cpu": (processor,)} if processor else None
 
@@ -403,9 +488,8 @@ def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> lis
         return [word]
     prefix, _, stem = word.partition("_")
     written = stem if closest_spellings(prefix, ("standard",)) else word
-    near = closest_spellings(word, vocabulary.known) or _only_one(
-        written, closest_spellings(written, vocabulary.sizes, 20)
-    )
+    known = [name for name in vocabulary.known if _code(name) == _code(word)]
+    near = closest_spellings(word, known) or _only_one(written, closest_spellings(written, vocabulary.sizes, 20))
     if near:
         _add(params, _meaning(near[0], vocabulary) or {})
         return []

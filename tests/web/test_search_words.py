@@ -103,6 +103,36 @@ def test_words_become_parameters(client: httpx.Client, text: str, query: str) ->
 @pytest.mark.parametrize(
     ("text", "query"),
     [
+        ("us-east-1", "region=us-east-1"),
+        ("us-east1", "region=us-east1"),
+        ("us east 1", "region=us-east-1,us-east1"),
+        ("us-west-2 h100", "region=us-west-2&gpu=h100"),
+        ("useast1 aws", "region=us-east-1&provider=aws"),
+        ("gcp uswest2", "region=us-west2&provider=gcp"),
+        ("us-east aws", "region=us-east-1,us-east-2&provider=aws"),
+        ("us-east-9", "q=us-east-9"),
+        ("london aws", "region=eu-west-2&provider=aws"),
+        ("m5.large", "name=m5.large"),
+        ("g5 aws", "q=g5&provider=aws"),
+        ("aws g5 a10g", "q=g5&provider=aws&gpu=a10g"),
+        ("d3 us-east-1", "q=d3&region=us-east-1"),
+        ("d3", "q=d3"),
+        ("d3 azure", "name=standard_d3&provider=azure"),
+        ("nc24", "name=standard_nc24"),
+        ("nc24 a100", "q=nc24&gpu=a100"),
+        ("nc24ads_a100_v4 a100 80gb", "name=standard_nc24ads_a100_v4&gpu=a100-80gb"),
+        ("h300", "q=h300"),
+    ],
+)
+def test_a_name_is_what_it_spells_and_what_the_words_beside_it_leave(
+    clouds: httpx.Client, text: str, query: str
+) -> None:
+    assert sorted(read(clouds, text).split("&")) == sorted(query.split("&"))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
         ("stnadard_d8s_v5", "name=standard_d8s_v5"),
         ("ds8_v5", "name=standard_d8s_v5"),
         ("Standard_NC24ads_A100v4", "name=standard_nc24ads_a100_v4"),
@@ -140,9 +170,34 @@ def test_a_gpu_with_its_memory_finds_all_its_kinds(client: httpx.Client) -> None
 
 
 def test_words_add_to_the_filters_of_the_url(client: httpx.Client) -> None:
-    answer = client.get("/?region=eastus&unit=month&page=3&q=westeurope+h100", headers=HTML)
+    answer = client.get("/?gpu=a100&unit=month&page=3&q=westeurope+h100", headers=HTML)
     assert answer.status_code == 303
-    assert sorted(answer.headers["location"][1:].split("&")) == ["gpu=h100", "region=eastus,westeurope", "unit=month"]
+    assert sorted(answer.headers["location"][1:].split("&")) == ["gpu=a100,h100", "region=westeurope", "unit=month"]
+
+
+@pytest.mark.parametrize(
+    ("url", "query"),
+    [
+        ("/?region=westeurope&q=h100 eastus", "gpu=h100&region=eastus"),
+        ("/?region=westeurope&q=h100 germany", "gpu=h100&country=DE"),
+        ("/?country=DE&continent=asia&q=h100 eastus", "gpu=h100&region=eastus"),
+        ("/?region=westeurope&q=a100 spot aws", "gpu=a100&purchase=spot&provider=aws"),
+        ("/?region=us-east-1,westeurope&q=a100 aws", "gpu=a100&provider=aws&region=us-east-1"),
+        ("/?provider=azure&q=a100 aws", "gpu=a100&provider=aws"),
+        ("/?provider=aws&q=h100 westeurope", "gpu=h100&region=westeurope"),
+        ("/?provider=azure&q=h100 westeurope", "gpu=h100&provider=azure&region=westeurope"),
+        ("/?region=westeurope&q=h100 spot", "gpu=h100&purchase=spot&region=westeurope"),
+    ],
+)
+def test_places_and_clouds_replace_those_of_the_url(clouds: httpx.Client, url: str, query: str) -> None:
+    answer = clouds.get(url, headers=HTML, follow_redirects=True)
+    assert answer.status_code == 200, answer.text
+    assert sorted(unquote(answer.url.query.decode()).split("&")) == sorted(query.split("&"))
+
+
+def test_a_place_of_the_words_replaces_that_of_the_page_for_a_model_too(client: httpx.Client) -> None:
+    answer = client.get("/?region=westeurope&q=llama+3.3+70b+eastus", headers=HTML)
+    assert answer.headers["location"] == "ui/fit?model=llama-3.3-70b&region=eastus"
 
 
 def test_a_text_that_no_size_has_names_the_nearest_sizes(client: httpx.Client) -> None:
