@@ -100,6 +100,20 @@ def glob_to_like(glob: str) -> str:
     return escape_like(glob).replace("*", "%").replace("?", "_")
 
 
+def word_start(word: str) -> str:
+    """Return the pattern of what is before a word, or a number: `nd` is in `nd96`, not in `standard` or `d2nds`."""
+    return "[^a-z0-9]" if word[:1].isalpha() else "[^0-9]" if word[:1].isdigit() else ""
+
+
+def word_pattern(word: str) -> str:
+    """Return the pattern, for GLOB and POSIX expressions alike, of a word with what is before it."""
+    # No set can be of these two, which no name has, nor a control character.
+    plain = word.translate({ord(character): "\x01" for character in "^\\"})
+    return word_start(word) + "".join(
+        character if character.isalnum() or character in "_-" else f"[{character}]" for character in plain
+    )
+
+
 Continent = Literal["africa", "asia", "europe", "north_america", "oceania", "south_america"]
 CONTINENTS: tuple[Continent, ...] = get_args(Continent)
 

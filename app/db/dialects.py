@@ -81,6 +81,10 @@ class Dialect(ABC):
         """Write an amount of nano-dollars after steps, exact and rounded once, half away from zero."""
 
     @abstractmethod
+    def has_match(self, text: str, pattern: str) -> str:
+        """Write the condition that a text has something that a pattern of `names.word_pattern` matches."""
+
+    @abstractmethod
     def after_last(self, text: str, separator: str) -> str:
         """Write what comes after the last separator (one character) of a text; the whole text without one."""
 
@@ -151,6 +155,9 @@ class _Sqlite(Dialect):
         texts = (f"case when {step.condition} then '{step.operator}{step.value} ' else '' end" for step in steps)
         return f"adjusted_nano({amount}, {' || '.join(texts)})"
 
+    def has_match(self, text: str, pattern: str) -> str:
+        return f"(' ' || {text}) glob ('*' || {pattern} || '*')"
+
     def after_last(self, text: str, separator: str) -> str:
         return f"after_last({text}, {separator})"
 
@@ -211,6 +218,9 @@ class _Postgres(Dialect):
             else:
                 text = f"(case when {condition} then {value} else {text} end)"
         return f"round({text})::bigint"
+
+    def has_match(self, text: str, pattern: str) -> str:
+        return f"(' ' || {text}) ~ {pattern}"
 
     def after_last(self, text: str, separator: str) -> str:
         return f"reverse(split_part(reverse({text}), {separator}, 1))"

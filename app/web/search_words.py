@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from app.catalog.names import CONTINENTS, model_key
+from app.catalog.names import CONTINENTS, model_key, word_start
 from app.catalog.providers import PROVIDERS, provider_of_region
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
 from app.catalog.queries.lookups import RELEASE_TYPES
@@ -154,6 +154,10 @@ class Vocabulary:
         """Return the texts of all sizes, which begin with their names, in lines."""
         return "\n".join(text for _, text in self.facts.values())
 
+    def has(self, words: str) -> bool:
+        """Return whether `q` finds words, in one place of a text."""
+        return re.search(word_start(words) + re.escape(words), f"\n{self.texts}") is not None
+
     @cached_property
     def by_letters(self) -> Mapping[str, Mapping[str, Any]]:
         """Return what regions, sizes and GPUs mean by their letters and digits alone: `useast1` any region of these."""
@@ -255,7 +259,7 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
     """
     params: dict[str, Any] = {}
     rest = " ".join(text.lower().split())
-    if rest in vocabulary.texts and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
+    if vocabulary.has(rest) and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
         return {}
     for pattern, spelling in _SPELLINGS:
         rest = re.sub(pattern, spelling, rest)
@@ -484,7 +488,7 @@ def _processor(words: Sequence[str], vocabulary: Vocabulary) -> str | None:
 
 def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
     """Read a word that is no name: as it is if it is a part of one, as the nearest, or by its parts."""
-    if word in vocabulary.texts:
+    if vocabulary.has(word):
         return [word]
     prefix, _, stem = word.partition("_")
     written = stem if closest_spellings(prefix, ("standard",)) else word
@@ -494,7 +498,7 @@ def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> lis
         _add(params, _meaning(near[0], vocabulary) or {})
         return []
     parts = _PARTS.split(word)
-    return parts if len(parts) > 1 and all(part in vocabulary.texts for part in parts) else [word]
+    return parts if len(parts) > 1 and all(map(vocabulary.has, parts)) else [word]
 
 
 def _only_one(written: str, near: Sequence[str]) -> Sequence[str]:

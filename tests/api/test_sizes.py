@@ -110,6 +110,20 @@ def test_free_text_must_match_every_word(client: httpx.Client) -> None:
     assert names(client, q="%") == set()
 
 
+def test_free_text_is_found_where_a_word_or_a_number_begins(client: httpx.Client) -> None:
+    of_nd = names(client, q="ND")
+    assert "Standard_ND96isr_H100_v5" in of_nd
+    assert {name for name in of_nd if name.startswith("Standard_") and not name.startswith("Standard_ND")} == set()
+    assert "Standard_ND96isr_H100_v5" in names(client, q="96isr h100")
+    assert names(client, q="6isr h100") == set()
+
+
+@pytest.mark.parametrize("text", ["*", "^", "[", "]", "\\", "?", ".", "(a)", "é", "[^a]", "nd.*", "$", "{1}"])
+def test_free_text_is_no_pattern(client: httpx.Client, text: str) -> None:
+    every = {name.lower() for name in names(client)}
+    assert {name.lower() for name in names(client, q=text)} <= {name for name in every if text in name}
+
+
 @pytest.mark.first_database
 def test_a_region_gives_its_prices_and_leaves_out_what_is_not_sold_there(client: httpx.Client) -> None:
     page = get(client, "/sizes", region="westeurope", limit=500)

@@ -122,6 +122,8 @@ def test_words_become_parameters(client: httpx.Client, text: str, query: str) ->
         ("nc24 a100", "q=nc24&gpu=a100"),
         ("nc24ads_a100_v4 a100 80gb", "name=standard_nc24ads_a100_v4&gpu=a100-80gb"),
         ("h300", "q=h300"),
+        ("ND", "q=ND"),
+        ("ND H100 v5", "gpu=h100&q=nd v5"),
     ],
 )
 def test_a_name_is_what_it_spells_and_what_the_words_beside_it_leave(

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FLAGS
-from app.catalog.names import display_keys, escape_like, glob_to_like
+from app.catalog.names import display_keys, escape_like, glob_to_like, word_pattern
 from app.catalog.projections import (
     SPOT_SAVING,
     UNIT_PRICE_FIELDS,
@@ -196,8 +196,8 @@ SCOPE_FILTERS = ("os", "purchase", "region", "country", "continent")
 
 _OF_THEIR_OWN: Mapping[str, Filter] = {
     "q": Filter(
-        lambda _scope, words: all_of(*(_like("size.search_text", word) for word in words)),
-        lambda text: [f"%{escape_like(word)}%" for word in text.split()],
+        lambda scope, words: all_of(*(scope.sql.has_match("size.search_text", word) for word in words)),
+        lambda text: [word_pattern(word) for word in text.split()],
     ),
     "name": Filter(_any_name, name_patterns),
     "series": any_of("size.series_id"),

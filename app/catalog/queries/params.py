@@ -417,7 +417,9 @@ class PlaceParams(QueryParams):
 class SizeSelection(PlaceParams, OfferParams):
     """Which sizes a query selects: by name, GPU, status and region."""
 
-    q: LowerText | None = optional("Words to find in name, series and GPU; all must be there.", "h100")
+    q: LowerText | None = optional(
+        "Words to find in name, series and GPU, each where a word or number begins; all must be there.", "h100"
+    )
     name: NameSet = several(
         "Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.", "Standard_ND96*"
     )
