@@ -77,7 +77,12 @@ _QUANTITIES = (
     (_NUMBER, "gbps", "network_gbps"),
     (r"(\d+(?:/[1-9]\d*|\.\d+)?)", "gpus?", "gpus"),
 )
-_USD = rf"\$? ?{_NUMBER}(?: ?(?:usd|\$))?(?: ?/h)?"
+_CURRENCIES = {
+    **dict.fromkeys(("$", "usd", "dollar", "dollars"), "usd"),
+    **dict.fromkeys(("€", "euro", "euros"), "eur"),
+    **dict.fromkeys(("£", "pound", "pounds"), "gbp"),
+}
+_PRICE = rf"{_NUMBER}(?:¤([a-z]{{3}}))?(?: ?/h)?"
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"(?:no|without|0) ?gpus?", "max_gpus"),
     *(
@@ -88,15 +93,15 @@ _PHRASES: tuple[tuple[str, str], ...] = (
         if f"{end}_{name}" in SizeFilter.model_fields
         for phrase in (f"{unit} ?{sign} ?{number}" if turned else f"{sign}{number} ?{unit}",)
     ),
-    (f"[<≤]{_USD}", "max_usd_per_hour"),
-    (f"[>≥]{_USD}", "min_usd_per_hour"),
+    (f"[<≤]{_PRICE}", "max_usd_per_hour"),
+    (f"[>≥]{_PRICE}", "min_usd_per_hour"),
     (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "reserved"),
     (r"savings (?:plan )?([13]) ?(?:y|years?)", "savings"),
 )
 """Numbers with what they are of, and the parameter that each is."""
 _WITHOUT_FILTER = re.compile(
     rf"[<≤]{_BYTES} ?{_DISK}|[<≤]{_NUMBER} ?gbps|[<>≤≥]{_NUMBER} ?(?:mbps|iops|disks?|nics?|zones?)"
-    rf"|[<>≤≥]{_USD}(?: [a-z]{{3}})? per |\bretir\w*(?: \w+)? 20\d\d\b"
+    rf"|[<>≤≥]{_PRICE} per |\bretir\w*(?: \w+)? 20\d\d\b"
 )
 """Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
 _PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"
@@ -104,12 +109,12 @@ _UNITS = "|".join(unit for _, unit, _ in _QUANTITIES)
 _AMOUNT = rf"(?:{_PLAIN} ?(?:{_UNITS})|\d+(?:\.\d+)?[gt]i?b)(?!\S)"
 """A number with what it is of."""
 _SPELLINGS = (
-    (r"\b(?:no|not) (?:more than|over|above) ?(?=[$\d])", "≤"),
-    (r"\b(?:no|not) (?:less than|fewer than|under|below) ?(?=[$\d])", "≥"),
-    (r"(?:>=|≥=?|\b(?:at least|min)) ?(?=[$\d])", "≥"),
-    (r"(?:<=|≤=?|\b(?:at most|up to|max)) ?(?=[$\d])", "≤"),
-    (r"(?:>|\b(?:over|above|more than)) ?(?=[$\d])", ">"),
-    (r"(?:<|\b(?:under|below|less than|fewer than)) ?(?=[$\d])", "<"),
+    (r"\b(?:no|not) (?:more than|over|above) ?(?=\d)", "≤"),
+    (r"\b(?:no|not) (?:less than|fewer than|under|below) ?(?=\d)", "≥"),
+    (r"(?:>=|≥=?|\b(?:at least|min)) ?(?=\d)", "≥"),
+    (r"(?:<=|≤=?|\b(?:at most|up to|max)) ?(?=\d)", "≤"),
+    (r"(?:>|\b(?:over|above|more than)) ?(?=\d)", ">"),
+    (r"(?:<|\b(?:under|below|less than|fewer than)) ?(?=\d)", "<"),
     (r"(\d) ([gt]i?b)(?!\S)", r"\1\2"),
     (r"(?<!\S)(\d+(?:\.\d+)?)\+ ?(?=[a-z])", r"≥\1 "),
     (rf"(?<!\S)({_AMOUNT}) or (?:less|fewer|below)(?!\S)", r"≤\1"),
@@ -124,8 +129,8 @@ _OF_BYTES = "|".join(unit for number, unit, _ in _QUANTITIES if number == _BYTES
 _OF_OTHERS = "|".join(unit for number, unit, _ in _QUANTITIES if number != _BYTES)
 _RANGE = re.compile(
     rf"(?:(?<!\d )(?<!\S)(?P<before>{_UNITS}) )?(?<!\S)(?P<word>(?:between|from) )?"
-    rf"(?P<usd>\$?)(?P<least>{_PLAIN}) ?(?P<joint>-|–|\.\.|to|and) ?\$?(?P<most>{_PLAIN})"
-    rf"(?P<unit> ?(?:{_OF_OTHERS}|usd|\$)|(?<=b) ?(?:{_OF_BYTES}))?(?!\S)(?= ?(?P<next>\S*))"
+    rf"(?P<least>{_PLAIN})(?P<money>¤[a-z]{{3}})? ?(?P<joint>-|–|\.\.|to|and) ?(?P<most>{_PLAIN})"
+    rf"(?P<unit> ?(?:{_OF_OTHERS})|¤[a-z]{{3}}|(?<=b) ?(?:{_OF_BYTES}))?(?!\S)(?= ?(?P<next>\S*))"
 )
 _MEMORY = re.compile(f"([<>≤≥]?){_BYTES}")
 _NEGATIONS = frozenset({"no", "not", "non", "without", "except", "exclude", "excluding"})
@@ -171,7 +176,7 @@ class Vocabulary:
     def meanings(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the parameters that each name is; of what is several things the later one is meant."""
         return {
-            **{name: {"currency": name.upper()} for name in self.currencies},
+            **{word: {"currency": code.upper()} for word, code in self.currency_words.items()},
             **{stem: {"name": (name.lower(),)} for stem, name in self.sizes.items()},
             **{name: {"cpu_vendor": name} for name in self.cpu_vendors},
             **{name: {"gpu_vendor": name} for name in self.vendors},
@@ -181,6 +186,12 @@ class Vocabulary:
             **{name: {"region": codes} for name, codes in self.regions.items()},
             **_WORDS,
         }
+
+    @cached_property
+    def currency_words(self) -> Mapping[str, str]:
+        """Return the currencies by their codes, names and signs."""
+        own = {word: code for word, code in _CURRENCIES.items() if code in {"usd", *self.currencies}}
+        return {code: code for code in self.currencies} | own
 
     @cached_property
     def numbered_regions(self) -> Mapping[str, tuple[str, ...]]:
@@ -258,48 +269,60 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
     Bounds of a price that the text does not give in US dollars are in its currency, by their converted names.
     """
     params: dict[str, Any] = {}
-    rest = " ".join(text.lower().split())
+    written = rest = " ".join(text.lower().split())
     if vocabulary.has(rest) and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
         return {}
+    rest = _mark_prices(rest, vocabulary.currency_words)
     for pattern, spelling in _SPELLINGS:
         rest = re.sub(pattern, spelling, rest)
-    rest = _RANGE.sub(lambda match: _bounds_of(match, vocabulary), rest)
+    rest = _RANGE.sub(_bounds_of, rest)
     if _WITHOUT_FILTER.search(rest):
         return {}
     for pattern, field in _PHRASES:
         if match := re.search(rf"(?<!\S){_NOT_NEGATED}{pattern}(?!\S)", rest):
-            name = field if re.search(r"usd|\$", match[0]) else converted_name(field)
             if field in ("reserved", "savings"):
                 params["purchase"] = f"{field}_{match[1]}y"
+            elif field.endswith("usd_per_hour"):
+                params[field if match[2] == "usd" else converted_name(field)] = match[1]
+                params |= {"currency": match[2].upper()} if match[2] not in (None, "usd") else {}
             else:
                 number, *unit = match.groups() or ("0",)
-                params[name] = _amount(name, _next_whole(name, match[0], number), *unit)
-            if name == "min_local_disk" and "nvme" in match[0]:
+                params[field] = _amount(field, _next_whole(field, match[0], number), *unit)
+            if field == "min_local_disk" and "nvme" in match[0]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
-    left = " ".join(_take_names(rest.split(), vocabulary, params, given))
+    left = re.sub(r"(?<=\d)¤(?=[a-z])", " ", " ".join(_take_names(rest.split(), vocabulary, params, given)))
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
-    return {**params, "q": left or None} if params or left != " ".join(text.lower().split()) else {}
+    return {**params, "q": left or None} if params or left != written else {}
 
 
-def _bounds_of(match: re.Match[str], vocabulary: Vocabulary) -> str:
+def _mark_prices(text: str, currencies: Mapping[str, str]) -> str:
+    """Return a text with its numbers in English, and prices as `0.5¤eur`, which are no numbers of anything else."""
+    words = "|".join(map(re.escape, currencies))
+    text = re.sub(r"([$€£]) ?(\d+(?:[.,]\d+)*)", r"\2 \1", text)
+    text = re.sub(rf"(\d),(?=\d{{1,2}} ?(?:[gt]i?b|gbps|{words})(?!\w))", r"\1.", text)
+    text = re.sub(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d.,])", lambda match: match[0].replace(",", ""), text)
+    return re.sub(rf"(?<![\w.,]){_NUMBER} ?({words})(?!\w)", lambda match: f"{match[1]}¤{currencies[match[2]]}", text)
+
+
+def _bounds_of(match: re.Match[str]) -> str:
     """Return a range as its two bounds, which phrases have: `8-16 vcpus`, `between 1 and 2 usd`; others as they are.
 
-    Without a unit the numbers are prices if a currency follows them, or nothing follows `between 1 and 2`.
+    Without a unit the numbers are prices if nothing follows `between 1 and 2`.
     """
-    least, most, unit, word = match["least"], match["most"], match["unit"] or "", match["word"]
+    least, most, unit, word = match["least"], match["most"], match["unit"] or match["money"] or "", match["word"]
     before = match["before"] or ""
     if before and not unit:
         unit, before = f" {before}", ""
-    is_price = match["usd"] or match["next"] in vocabulary.currencies or (word and not match["next"])
+    is_price = word and not match["next"]
     is_range = word or match["joint"] != "and"
     if not is_range or not (unit or most.endswith("b") or is_price):
         return match[0]
     if most.endswith("b") and not least.endswith("b"):
         least += most[len(most.rstrip("gtib")) :]
-    return f"{before} ≥{match['usd']}{least}{unit} ≤{match['usd']}{most}{unit}".lstrip()
+    return f"{before} ≥{least}{unit} ≤{most}{unit}".lstrip()
 
 
 def _next_whole(name: str, phrase: str, number: str) -> str:
