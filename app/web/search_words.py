@@ -123,6 +123,9 @@ _SPELLINGS = (
     (rf"(?<!\S)({_PLAIN}) or more (?=(?:{_UNITS})(?!\S))", r"≥\1 "),
     (rf"([<>≤≥])({_AMOUNT}) and (?={_AMOUNT})", r"\1\2 \1"),
     (r"(?: ?/ ?|(?<!\S)(?:per|an?) )(hour|day|month|year)(?!\S)", r" \1ly"),
+    (r"(?<!\S)(\d{1,2}) ?[x×*] ?(?!x?large)(?=[a-z])", r"\1 "),
+    (r"(?<=\w)(?=[:*×][1-9]\d?(?!\S))", " "),
+    (r"(?<= )([x×*]) (?=[1-9]\d?(?!\S))", r"\1"),
 )
 """What is written in several ways, and how the phrases have it."""
 _OF_BYTES = "|".join(unit for number, unit, _ in _QUANTITIES if number == _BYTES)
@@ -135,6 +138,10 @@ _RANGE = re.compile(
 _MEMORY = re.compile(f"([<>≤≥]?){_BYTES}")
 _NEGATIONS = frozenset({"no", "not", "non", "without", "except", "exclude", "excluding"})
 _NOT_NEGATED = "".join(f"(?<!{word} )" for word in sorted(_NEGATIONS))
+_COUNT = re.compile(r"\d{1,2}(?:/[1-9]\d*|\.\d+)?")
+_GPU_COUNT = re.compile(r"(.+\d)(x[1-9]\d?)")
+_COUNT_AFTER = re.compile(r"([x×*:])([1-9]\d?)|()([1-8])")
+"""The number of a GPU before and after its name: `H100:8` is exactly 8, as in commands."""
 _PARTS = re.compile(r"[_\-.,/]+")
 
 
@@ -270,8 +277,6 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
     """
     params: dict[str, Any] = {}
     written = rest = " ".join(text.lower().split())
-    if vocabulary.has(rest) and _meaning(rest, vocabulary) is None and not _MEMORY.fullmatch(rest):
-        return {}
     rest = _mark_prices(rest, vocabulary.currency_words)
     for pattern, spelling in _SPELLINGS:
         rest = re.sub(pattern, spelling, rest)
@@ -291,7 +296,6 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
             if field == "min_local_disk" and "nvme" in match[0]:
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
-    rest = re.sub(r"(?<!\S)(\d{1,2}) ?x ?(?=[a-z])", r"\1 ", rest)
     left = re.sub(r"(?<=\d)¤(?=[a-z])", " ", " ".join(_take_names(rest.split(), vocabulary, params, given)))
     if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
@@ -441,46 +445,56 @@ def _is_ruled_out(size: str, params: Mapping[str, Any], vocabulary: Vocabulary) 
     providers = {*params.get("provider", ()), *(provider_of_region(code).id for code in params.get("region", ()))}
     if providers:
         return provider not in providers
-    return bool(re.search(rf"^{re.escape(size.removeprefix('standard_'))}[.-]", vocabulary.texts, re.MULTILINE))
+    family = size.removeprefix("standard_")
+    return any(
+        name.startswith((f"{family}.", f"{family}-")) and of != provider for name, (of, _) in vocabulary.facts.items()
+    )
 
 
 def _take_each(words: list[str], vocabulary: Vocabulary, params: dict[str, Any]) -> list[str]:
     left: list[str] = []
     while words:
-        for count in range(min(4, len(words)), 0, -1):
-            meant = _meaning(" ".join(words[:count]), vocabulary)
-            if meant is not None:
-                _add(params, meant)
-                words = words[count:]
-                break
+        count, meant = _name_at(words, vocabulary)
+        if count:
+            _add(params, meant)
+            words = words[count:]
+            number = _COUNT_AFTER.fullmatch(words[0]) if "gpu" in meant and words else None
+            # A bare number may be of an unknown word behind it.
+            if number and (number[1] or not words[1:] or _name_at(words[1:], vocabulary)[0]):
+                params["min_gpus"] = number[2] or number[4]
+                params |= {"max_gpus": number[2]} if number[1] == ":" else {}
+                words = words[1:]
+        elif words[0] in _NEGATIONS:
+            # There is no filter for what a negation is of: both stay text.
+            begin = next(
+                (place for place in range(1, len(words)) if _meaning(words[place], vocabulary) != {}), len(words)
+            )
+            is_number = begin < len(words) and words[begin].lstrip("<>≤≥")[:1].isdigit()
+            end = begin + (_name_at(words[begin:], vocabulary)[0] or (2 if is_number else 1))
+            left += words[:end]
+            words = words[end:]
         else:
-            following = _meaning(words[1], vocabulary) or {} if len(words) > 1 else {}
-            if words[0] in _NEGATIONS:
-                count = _count_negated(words, vocabulary)
-                left += words[:count]
-                words = words[count - 1 :]
-            elif memory := _MEMORY.fullmatch(words[0]):
-                sign, number, unit = memory.groups()
+            if memory := _MEMORY.fullmatch(words[0]):
+                sign, amount, unit = memory.groups()
                 of_vm = unit == "t" or not params.keys().isdisjoint(("min_vcpus", "max_vcpus"))
                 field = f"{'max' if sign in ('<', '≤') else 'min'}_{'memory' if of_vm else 'gpu_mem_per_gpu'}"
-                params[field] = _amount(field, number, unit)
-            elif words[0].isdigit() and "gpu" in following:
+                params[field] = _amount(field, amount, unit)
+            elif _COUNT.fullmatch(words[0]) and "gpu" in _name_at(words[1:], vocabulary)[1]:
                 params["min_gpus"] = words[0]
+            elif (joined := _GPU_COUNT.fullmatch(words[0])) and "gpu" in (_meaning(joined[1], vocabulary) or {}):
+                words = ["", *joined.groups(), *words[1:]]
             else:
                 left += _respelled(words[0], vocabulary, params)
             words = words[1:]
     return left
 
 
-def _count_negated(words: Sequence[str], vocabulary: Vocabulary) -> int:
-    """Return how many words a negation and what it is of are: there is no filter for it, so they stay text."""
-    begin = 1
-    while begin < len(words) and _meaning(words[begin], vocabulary) == {}:
-        begin += 1
-    counts = range(min(4, len(words) - begin), 0, -1)
-    names = (count for count in counts if _meaning(" ".join(words[begin : begin + count]), vocabulary) is not None)
-    is_number = begin < len(words) and words[begin].lstrip("<>≤≥$")[:1].isdigit()
-    return begin + next(names, 2 if is_number else 1)
+def _name_at(words: Sequence[str], vocabulary: Vocabulary) -> tuple[int, Mapping[str, Any]]:
+    """Return how many words at the beginning are a name together, at most four, and what it means; 0 for none."""
+    for count in range(min(4, len(words)), 0, -1):
+        if (meant := _meaning(" ".join(words[:count]), vocabulary)) is not None:
+            return count, meant
+    return 0, {}
 
 
 def _add(params: dict[str, Any], meant: Mapping[str, Any]) -> None:
