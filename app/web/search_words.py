@@ -34,8 +34,8 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "linux": {"os": "linux"},
     "windows": {"os": "windows"},
     "spot": {"purchase": "spot"},
-    "reserved": {"purchase": "reserved_1y"},
-    **{word: {"purchase": "savings_1y"} for word in ("savings", "savings plan")},
+    **{word: {"purchase": "reserved_1y"} for word in ("reserved", "reservation", "reservations")},
+    **{word: {"purchase": "savings_1y"} for word in ("savings", "savings plan", "savings plans")},
     "nvlink": {"nvlink": True},
     "nvme": {"local_nvme": True},
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
@@ -83,6 +83,7 @@ _CURRENCIES = {
     **dict.fromkeys(("£", "pound", "pounds"), "gbp"),
 }
 _PRICE = rf"{_NUMBER}(?:¤([a-z]{{3}}))?(?: ?/h)?"
+_YEARS = "[ -]?(?:y|yrs?|years?)"
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"(?:no|without|0) ?gpus?", "max_gpus"),
     *(
@@ -95,13 +96,16 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ),
     (f"[<≤]{_PRICE}", "max_usd_per_hour"),
     (f"[>≥]{_PRICE}", "min_usd_per_hour"),
-    (r"(?:reserved|reservation) ([13]) ?(?:y|years?)", "reserved"),
-    (r"savings (?:plan )?([13]) ?(?:y|years?)", "savings"),
+    *(
+        (phrase, kind)
+        for kind, words in (("reserved", "(?:reserved|reservations?)"), ("savings", "savings(?: plans?)?"))
+        for phrase in (rf"{words}[ _-]([13]){_YEARS}", rf"([13]){_YEARS}[ -]{words}")
+    ),
 )
 """Numbers with what they are of, and the parameter that each is."""
 _WITHOUT_FILTER = re.compile(
     rf"[<≤]{_BYTES} ?{_DISK}|[<≤]{_NUMBER} ?gbps|[<>≤≥]{_NUMBER} ?(?:mbps|iops|disks?|nics?|zones?)"
-    rf"|[<>≤≥]{_PRICE} per |\bretir\w*(?: \w+)? 20\d\d\b"
+    rf"|(?<!\S)(?![13]\D)\d+{_YEARS}(?!\w)|[<>≤≥]{_PRICE} per |\bretir\w*(?: \w+)? 20\d\d\b"
 )
 """Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
 _PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"

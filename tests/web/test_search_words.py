@@ -121,6 +121,13 @@ def read(client: httpx.Client, text: str) -> str:
         ("a100 80gb", "gpu=a100-80gb"),
         ("savings plan d8s_v5", "purchase=savings_1y&name=standard_d8s_v5"),
         ("savings plan 3 years", "purchase=savings_3y"),
+        ("3 year reserved d4s v5", "purchase=reserved_3y&name=standard_d4s_v5"),
+        ("3y reserved", "purchase=reserved_3y"),
+        ("3-year savings plan", "purchase=savings_3y"),
+        ("h100 1-year-reserved", "gpu=h100&purchase=reserved_1y"),
+        ("reserved_3y", "purchase=reserved_3y"),
+        ("reservation", "purchase=reserved_1y"),
+        ("5 year reserved", "q=5+year+reserved"),
         ("retired", "status=retired"),
     ],
 )
