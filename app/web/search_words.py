@@ -39,10 +39,11 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
     "nvlink": {"nvlink": True},
     "nvme": {"local_nvme": True},
     **{word: {"infiniband": True} for word in ("infiniband", "rdma")},
+    "burstable": {"burstable": True},
     **{
-        f"{no} {word}": {name: False}
-        for no in ("no", "not", "without")
-        for word, name in (("nvlink", "nvlink"), ("nvme", "local_nvme"), ("infiniband", "infiniband"))
+        f"{no} {word}": {"local_nvme" if word == "nvme" else word: False}
+        for no in ("no", "not", "without", "non")
+        for word in ("nvlink", "nvme", "infiniband", "burstable")
     },
     **{f"{no} preview": {"status": ("current",)} for no in ("no", "not", "without")},
     "gpu": {"category": ("gpu_accelerated",)},
@@ -69,14 +70,20 @@ _WORDS: Mapping[str, Mapping[str, Any]] = {
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _BYTES = rf"{_NUMBER} ?([gt])i?b"
 _DISK = r"(?:nvme|ssd|(?:local )?(?:disks?|storage))(?: ssds?| disks?| storage)?"
+_INFINIBAND = "(?:infiniband|rdma)"
+_NETWORK = "(?:network(?:ing)?|bandwidth)"
+_OF_GPU = "(?:vram|gpu memory)"
+_OF_VM = "(?:ram|memory|mem)"
 _QUANTITIES = (
     (r"(\d+)", "(?:vcpus?|cpus?|cores?)", "vcpus"),
-    (_BYTES, "(?:vram|gpu memory)", "gpu_mem_per_gpu"),
-    (_BYTES, "(?:ram|memory|mem)", "memory"),
+    (_BYTES, _OF_GPU, "gpu_mem_per_gpu"),
+    (_BYTES, _OF_VM, "memory"),
     (_BYTES, _DISK, "local_disk"),
-    (_NUMBER, "gbps", "network_gbps"),
+    (_NUMBER, f"gbps {_INFINIBAND}", "infiniband_gbps"),
+    (_NUMBER, f"gbps(?: {_NETWORK})?", "network_gbps"),
     (r"(\d+(?:/[1-9]\d*|\.\d+)?)", "gpus?", "gpus"),
 )
+_UNITS = "|".join(unit for _, unit, _ in _QUANTITIES)
 _CURRENCIES = {
     **dict.fromkeys(("$", "usd", "dollar", "dollars"), "usd"),
     **dict.fromkeys(("€", "euro", "euros"), "eur"),
@@ -109,10 +116,12 @@ _WITHOUT_FILTER = re.compile(
 )
 """Bounds that are no filter: a text with one stays as it is, lest its number be taken for another's."""
 _PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"
-_UNITS = "|".join(unit for _, unit, _ in _QUANTITIES)
 _AMOUNT = rf"(?:{_PLAIN} ?(?:{_UNITS})|\d+(?:\.\d+)?[gt]i?b)(?!\S)"
 """A number with what it is of."""
 _SPELLINGS = (
+    (r"[,;](?!\S)", ""),
+    (r"(?<=[a-z])[/+,;](?=\d)", " "),
+    (rf"(\d)-(?=(?:{_UNITS})(?!\w))", r"\1 "),
     (r"\b(?:no|not) (?:more than|over|above) ?(?=\d)", "≤"),
     (r"\b(?:no|not) (?:less than|fewer than|under|below) ?(?=\d)", "≥"),
     (r"(?:>=|≥=?|\b(?:at least|min)) ?(?=\d)", "≥"),
@@ -126,6 +135,12 @@ _SPELLINGS = (
     (rf"(?<!\S)({_PLAIN}) or (?:less|fewer) (?=(?:{_UNITS})(?!\S))", r"≤\1 "),
     (rf"(?<!\S)({_PLAIN}) or more (?=(?:{_UNITS})(?!\S))", r"≥\1 "),
     (rf"([<>≤≥])({_AMOUNT}) and (?={_AMOUNT})", r"\1\2 \1"),
+    (rf"(?<!\S)(?:exactly|==?) ?({_AMOUNT})", r"≥\1 ≤\1"),
+    (
+        rf"(?<!\S)(?<![gti]b )(?<!gpu )((?:{_OF_GPU}|{_OF_VM}) ?[<>≤≥:]? ?\d+(?:\.\d+)?)(?! (?:{_UNITS})(?!\S))(?!\S)",
+        r"\1gb",
+    ),
+    (rf"(?<!\S)({_INFINIBAND}|{_NETWORK}) ([<>≤≥]?{_NUMBER} ?gbps)(?!\S)", r"\2 \1"),
     (r"(?: ?/ ?|(?<!\S)(?:per|an?) )(hour|day|month|year)(?!\S)", r" \1ly"),
     (r"(?<!\S)(\d{1,2}) ?[x×*] ?(?!x?large)(?=[a-z])", r"\1 "),
     (r"(?<=\w)(?=[:*×][1-9]\d?(?!\S))", " "),
@@ -156,8 +171,8 @@ class Vocabulary:
     regions: Mapping[str, tuple[str, ...]]
     countries: Mapping[str, str]
     gpus: frozenset[str]
-    vendors: frozenset[str]
-    cpu_vendors: frozenset[str]
+    words: Mapping[str, Sequence[str]]
+    """The words that sizes have, by the filters on them: makers, `SNP`, `EFA`."""
     cpus: frozenset[tuple[str, ...]]
     currencies: frozenset[str]
     sizes: Mapping[str, str]
@@ -189,8 +204,7 @@ class Vocabulary:
         return {
             **{word: {"currency": code.upper()} for word, code in self.currency_words.items()},
             **{stem: {"name": (name.lower(),)} for stem, name in self.sizes.items()},
-            **{name: {"cpu_vendor": name} for name in self.cpu_vendors},
-            **{name: {"gpu_vendor": name} for name in self.vendors},
+            **self.of_filters,
             **{name: {"gpu": (gpu_filter(name),)} for name in self.gpus},
             **{name: {"country": (code,)} for name, code in self.countries.items()},
             **{beginning: {"region": codes} for beginning, codes in self.numbered_regions.items()},
@@ -217,7 +231,14 @@ class Vocabulary:
     @cached_property
     def known(self) -> tuple[str, ...]:
         """Return all words that are a filter, but for names of sizes."""
-        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *self.vendors, *self.cpu_vendors, *self.cpu_words)
+        long = (word for word in self.of_filters if len(word) >= _MIN_FILTER_WORD)
+        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *long, *self.cpu_words)
+
+    @cached_property
+    def of_filters(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the filters by words of sizes; a maker of both is that of the GPU."""
+        filters = [*self.words.items()][::-1]
+        return {word.lower(): {name: word.lower()} for name, words in filters for word in words if word != "none"}
 
     @cached_property
     def cpu_words(self) -> frozenset[str]:
@@ -225,7 +246,7 @@ class Vocabulary:
         return frozenset(word for words in self.cpus for word in words if len(word) >= _MIN_CPU_WORD) - _OF_ANY_CPU
 
 
-_MIN_CPU_WORD = 4
+_MIN_CPU_WORD, _MIN_FILTER_WORD = 4, 5
 _OF_ANY_CPU = frozenset(
     {"processor", "generation", "high", "frequency", "lake", "rapids", "bridge", "azure", "scalable"}
 )
@@ -259,8 +280,7 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
         regions=regions | {code: (code,) for code, *_ in places},
         countries={geography.lower(): country for *_, geography, country in places if geography and country},
         gpus=catalog.snapshot.gpus.names,
-        vendors=frozenset(vendor.lower() for vendor in catalog.snapshot.gpus.vendors),
-        cpu_vendors=frozenset(vendor.lower() for *_, vendor, _ in sizes if vendor),
+        words=catalog.snapshot.words,
         cpus=frozenset(tuple(re.sub("[()/]", " ", name).split()) for name in names),
         currencies=frozenset(code.lower() for code in find_currencies(catalog)) - {USD.lower()},
         models={key: row["id"] for key, row in catalog.snapshot.models.items()},
@@ -270,7 +290,7 @@ def load_vocabulary(catalog: Catalog) -> Vocabulary:
 
 
 _PLACES = Statement("select code, name, place, geography, country from region")
-_SIZES = Statement("select name, search_text, cpu_model, cpu_vendor, provider from size")
+_SIZES = Statement("select name, search_text, cpu_model, provider from size")
 
 
 def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,7 +321,8 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     left = re.sub(r"(?<=\d)¤(?=[a-z])", " ", " ".join(_take_names(rest.split(), vocabulary, params, given)))
-    if params.get("gpu_vendor") in vocabulary.cpu_vendors and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
+    makers = {maker.lower() for maker in vocabulary.words.get("cpu_vendor", ())}
+    if params.get("gpu_vendor") in makers and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != written else {}
 
