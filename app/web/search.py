@@ -148,7 +148,7 @@ async def _read_words(request: PageRequest, view: SizesView, text: str) -> None:
     if view.model_fields_set <= {"q", *PRICE_NAMES} and (workload := read_workload(text, vocabulary)):
         from app.web.fit_view import FitView
 
-        kept = {name: getattr(view, name) for name in view.model_fields_set & {"region", "purchase", "currency"}}
+        kept = {name: getattr(view, name) for name in view.model_fields_set & {"region", "purchase", "currency", "os"}}
         raise Rewritten(FitView(**join_params(kept, workload)), "ui/fit")
     given = {name: getattr(view, name) for name in view.model_fields_set - {"q", "page"}}
     if meant := read_words(text, vocabulary, given):

@@ -397,11 +397,14 @@ def _amount(name: str, number: str, unit: str = "") -> str:
     return f"{(Decimal(number) * 1024**thousands).normalize():f}"
 
 
+_WHERE = {"region", "country", "continent"}
+_OF_FITS = _WHERE | {"concurrency", "provider", "gpu", "os", "purchase", "currency"}
+"""What beside a model the fit page has a place for."""
 _USERS = re.compile(r"(?<!\S)(?:for )?(\d{1,6}) ?users?(?!\S)")
 
 
 def read_workload(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the parameters of the fit page for a model, with its type, users and region; empty for any other text."""
+    """Return the parameters of the fit page for a model, with its type, users and place; empty for any other text."""
     users = _USERS.search(rest := " ".join(text.lower().split()))
     words = _USERS.sub("", rest).split()
     params: dict[str, Any] = {"concurrency": users[1]} if users else {}
@@ -411,7 +414,7 @@ def read_workload(text: str, vocabulary: Vocabulary) -> dict[str, Any]:
             continue
         types = [word for word in words[count:] if word in RELEASE_TYPES]
         left = _take_names([word for word in words[count:] if word not in types], vocabulary, params, {})
-        if not left and params.keys() <= {"concurrency", "region", "purchase", "currency"}:
+        if not left and params.keys() <= _OF_FITS:
             return params | {"model": model} | ({"dtype": RELEASE_TYPES[types[0]]} if types else {})
         break
     return {}
@@ -432,9 +435,6 @@ def join_params(given: Mapping[str, Any], meant: Mapping[str, Any]) -> dict[str,
         kept["region"] = tuple(code for code in kept["region"] if provider_of_region(code).id in named)
     lists = {name: (*kept.get(name, ()), *value) for name, value in meant.items() if isinstance(value, tuple)}
     return {**kept, **meant, **lists}
-
-
-_WHERE = {"region", "country", "continent"}
 
 
 def _take_names(

@@ -217,6 +217,13 @@ def test_misspelled_words_are_read_as_the_nearest(client: httpx.Client, text: st
             "model=llama-3.3-70b&dtype=fp8&concurrency=64&region=westeurope",
         ),
         ("deepseek-r1", "model=deepseek-r1"),
+        ("llama 3.3 70b europe", "model=llama-3.3-70b&continent=europe"),
+        (
+            "llama 3.3 70b fp8 64 users germany",
+            "model=llama-3.3-70b&dtype=fp8&concurrency=64&country=DE",
+        ),
+        ("llama 3.3 70b azure spot", "model=llama-3.3-70b&provider=azure&purchase=spot"),
+        ("llama 3.3 70b on h100 in windows", "model=llama-3.3-70b&gpu=h100&os=windows"),
     ],
 )
 def test_a_model_leads_to_the_sizes_that_hold_it(client: httpx.Client, text: str, query: str) -> None:
