@@ -120,7 +120,7 @@ def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str
     """Add the words of a search to its options: names of GPUs to `gpu`, other words to `q`.
 
     Several words that name one GPU together (`RTX PRO 6000`) are that GPU. Raises BadQuery for `X:8` where X is no GPU,
-    and for two different numbers of GPUs.
+    for no GPU, and for two different numbers of GPUs.
     """
     added = dict(values)
     parts = [parse_gpu_and_count(part) for word in words for part in word.split(",") if part.strip()]
@@ -134,6 +134,8 @@ def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str
             added["q"] = " ".join(filter(None, (added["q"], word)))
         if count is None:
             continue
+        if not count.partition("/")[0].strip("0."):
+            raise BadQuery("GPU", f"{word}:{count}", "asks for no GPU; the number after the colon is above 0")
         for bound in ("min_gpus", "max_gpus"):
             if added[bound] not in (None, count):
                 conflict = f"says {count} GPUs, but {added[bound]} are asked for elsewhere"
@@ -144,7 +146,8 @@ def _add_search_words(names: GpuNames, words: Sequence[str], values: Mapping[str
 
 def _gpus_meant(names: GpuNames, words: Sequence[str]) -> list[str]:
     """Return a sentence for each word of a search that is no GPU, but near one."""
-    unknown = [word for word in words if not _is_gpu(names, word)]
+    parts = [parse_gpu_and_count(word)[0] for word in words]
+    unknown = [word for word in parts if not _is_gpu(names, word)]
     near = {word: closest_gpus(names, word.lower()) for word in unknown}
     return [f"No GPU is called {word}; {did_you_mean(gpus)}" for word, gpus in near.items() if gpus]
 

@@ -144,6 +144,8 @@ def test_all_lists_have_a_limit(run: Run, seeded_url: str, command: str) -> None
     [
         (("search", "--name", "nothing"), 1, "Nothing matches."),
         (("search", "H1000"), 1, "No GPU is called H1000; did you mean H100?"),
+        (("search", "H100:0"), 2, "GPU=H100:0: asks for no GPU; the number after the colon is above 0"),
+        (("search", "H100:0/4"), 2, "GPU=H100:0/4: asks for no GPU"),
         (("search", "--gpu", "nothing"), 2, "no GPU of the catalog is called nothing"),
         (("search", "--region", "westeurop"), 2, "did you mean westeurope?"),
         (("search", "--min-gpu-mem", "lots"), 2, "--min-gpu-mem=lots"),
@@ -167,6 +169,13 @@ def test_exit_codes_and_messages(
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.one_database
+def test_a_number_of_gpus_that_no_size_has_leaves_the_name_unquestioned(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "search", "H100:9")
+    assert done.returncode == 1
+    assert "No GPU is called" not in done.stderr
 
 
 @pytest.mark.takes_seconds
