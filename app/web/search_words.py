@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from app.catalog.names import CONTINENTS, model_key, word_start
 from app.catalog.providers import PROVIDERS, provider_of_region
-from app.catalog.queries.exchange_rates import USD, CurrencyRate, converted_name
+from app.catalog.queries.exchange_rates import CurrencyRate, converted_name
 from app.catalog.queries.lookups import RELEASE_TYPES
 from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.provenance import find_currencies
@@ -85,7 +85,7 @@ _QUANTITIES = (
 )
 _UNITS = "|".join(unit for _, unit, _ in _QUANTITIES)
 _CURRENCIES = {
-    **dict.fromkeys(("$", "usd", "dollar", "dollars"), "usd"),
+    **dict.fromkeys(("$", "dollar", "dollars"), "usd"),
     **dict.fromkeys(("€", "euro", "euros"), "eur"),
     **dict.fromkeys(("£", "pound", "pounds"), "gbp"),
 }
@@ -118,6 +118,7 @@ _WITHOUT_FILTER = re.compile(
 _PLAIN = r"\d+(?:\.\d+|/[1-9]\d*)?(?:[gt]i?b)?"
 _AMOUNT = rf"(?:{_PLAIN} ?(?:{_UNITS})|\d+(?:\.\d+)?[gt]i?b)(?!\S)"
 """A number with what it is of."""
+_OR_UNIT = rf" or \w+ (?:{_UNITS})(?!\S)"
 _SPELLINGS = (
     (r"[,;](?!\S)", ""),
     (r"(?<=[a-z])[/+,;](?=\d)", " "),
@@ -130,10 +131,8 @@ _SPELLINGS = (
     (r"(?:<|\b(?:under|below|less than|fewer than)) ?(?=\d)", "<"),
     (r"(\d) ([gt]i?b)(?!\S)", r"\1\2"),
     (r"(?<!\S)(\d+(?:\.\d+)?)\+ ?(?=[a-z])", r"≥\1 "),
-    (rf"(?<!\S)({_AMOUNT}) or (?:less|fewer|below)(?!\S)", r"≤\1"),
-    (rf"(?<!\S)({_AMOUNT}) or (?:more|above)(?!\S)", r"≥\1"),
-    (rf"(?<!\S)({_PLAIN}) or (?:less|fewer) (?=(?:{_UNITS})(?!\S))", r"≤\1 "),
-    (rf"(?<!\S)({_PLAIN}) or more (?=(?:{_UNITS})(?!\S))", r"≥\1 "),
+    (rf"(?<!\S)({_AMOUNT}|{_PLAIN}(?={_OR_UNIT})) or (?:less|fewer|below)(?!\S)", r"≤\1"),
+    (rf"(?<!\S)({_AMOUNT}|{_PLAIN}(?={_OR_UNIT})) or (?:more|above)(?!\S)", r"≥\1"),
     (rf"([<>≤≥])({_AMOUNT}) and (?={_AMOUNT})", r"\1\2 \1"),
     (rf"(?<!\S)(?:exactly|==?) ?({_AMOUNT})", r"≥\1 ≤\1"),
     (
@@ -172,9 +171,9 @@ class Vocabulary:
     countries: Mapping[str, str]
     gpus: frozenset[str]
     words: Mapping[str, Sequence[str]]
-    """The words that sizes have, by the filters on them: makers, `SNP`, `EFA`."""
+    """The words that sizes have, by the filters on them: makers of processors before those of GPUs, `snp`, `efa`."""
     cpus: frozenset[tuple[str, ...]]
-    currencies: frozenset[str]
+    currencies: Mapping[str, str]
     sizes: Mapping[str, str]
     models: Mapping[str, str]
     facts: Mapping[str, tuple[str, str]]
@@ -182,19 +181,20 @@ class Vocabulary:
 
     @cached_property
     def texts(self) -> str:
-        """Return the texts of all sizes, which begin with their names, in lines."""
-        return "\n".join(text for _, text in self.facts.values())
+        """Return the texts of all sizes, each in a line behind a line break."""
+        return "".join(f"\n{text}" for _, text in self.facts.values())
 
     def has(self, words: str) -> bool:
         """Return whether `q` finds words, in one place of a text."""
-        return re.search(word_start(words) + re.escape(words), f"\n{self.texts}") is not None
+        return words in self.texts and re.search(word_start(words) + re.escape(words), self.texts) is not None
 
     @cached_property
     def by_letters(self) -> Mapping[str, Mapping[str, Any]]:
         """Return what regions, sizes and GPUs mean by their letters and digits alone: `useast1` any region of these."""
         regions: dict[str, tuple[str, ...]] = {}
         for name, codes in self.regions.items():
-            regions[_letters(name)] = (*regions.get(_letters(name), ()), *codes)
+            if name[-1].isdigit() or "-" not in name:
+                regions[_letters(name)] = (*regions.get(_letters(name), ()), *codes)
         named = {_letters(name): self.meanings[name] for name in (*self.sizes, *self.gpus)}
         return {letters: {"region": codes} for letters, codes in regions.items()} | named
 
@@ -202,43 +202,20 @@ class Vocabulary:
     def meanings(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the parameters that each name is; of what is several things the later one is meant."""
         return {
-            **{word: {"currency": code.upper()} for word, code in self.currency_words.items()},
+            **{word: {"currency": code.upper()} for word, code in self.currencies.items()},
             **{stem: {"name": (name.lower(),)} for stem, name in self.sizes.items()},
-            **self.of_filters,
+            **{word: {name: word} for name, words in self.words.items() for word in words},
             **{name: {"gpu": (gpu_filter(name),)} for name in self.gpus},
             **{name: {"country": (code,)} for name, code in self.countries.items()},
-            **{beginning: {"region": codes} for beginning, codes in self.numbered_regions.items()},
             **{name: {"region": codes} for name, codes in self.regions.items()},
             **_WORDS,
         }
 
     @cached_property
-    def currency_words(self) -> Mapping[str, str]:
-        """Return the currencies by their codes, names and signs."""
-        own = {word: code for word, code in _CURRENCIES.items() if code in {"usd", *self.currencies}}
-        return {code: code for code in self.currencies} | own
-
-    @cached_property
-    def numbered_regions(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the codes of regions by what is before their number: `us-east`."""
-        codes = sorted({code for codes in self.regions.values() for code in codes if re.search(r"-[a-z]+-?\d+$", code)})
-        beginnings: dict[str, tuple[str, ...]] = {}
-        for code in codes:
-            beginning = re.sub(r"-?\d+$", "", code)
-            beginnings[beginning] = (*beginnings.get(beginning, ()), code)
-        return beginnings
-
-    @cached_property
     def known(self) -> tuple[str, ...]:
         """Return all words that are a filter, but for names of sizes."""
-        long = (word for word in self.of_filters if len(word) >= _MIN_FILTER_WORD)
-        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *long, *self.cpu_words)
-
-    @cached_property
-    def of_filters(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the filters by words of sizes; a maker of both is that of the GPU."""
-        filters = [*self.words.items()][::-1]
-        return {word.lower(): {name: word.lower()} for name, words in filters for word in words if word != "none"}
+        words = (word for name in ("gpu_vendor", "cpu_vendor") for word in self.words.get(name, ()))
+        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *words, *self.cpu_words)
 
     @cached_property
     def cpu_words(self) -> frozenset[str]:
@@ -246,7 +223,7 @@ class Vocabulary:
         return frozenset(word for words in self.cpus for word in words if len(word) >= _MIN_CPU_WORD) - _OF_ANY_CPU
 
 
-_MIN_CPU_WORD, _MIN_FILTER_WORD = 4, 5
+_MIN_CPU_WORD = 4
 _OF_ANY_CPU = frozenset(
     {"processor", "generation", "high", "frequency", "lake", "rapids", "bridge", "azure", "scalable"}
 )
@@ -271,18 +248,22 @@ def _code(name: str) -> str:
 def load_vocabulary(catalog: Catalog) -> Vocabulary:
     """Read the vocabulary of the catalog."""
     places, sizes = (catalog.fetch(BoundStatement(statement)) for statement in (_PLACES, _SIZES))
+    codes = {code.lower() for code in find_currencies(catalog)}
     regions: dict[str, tuple[str, ...]] = {}
     for code, name, place, *_ in places:
-        for written in {text.lower() for text in (name, place) if text}:
+        beginning = re.sub(r"-?\d+$", "", code) if "-" in code else ""  # `us-east` is all of that number
+        for written in {text.lower() for text in (name, place, beginning) if text}:
             regions[written] = (*regions.get(written, ()), code)
     names = {name for _, _, model, *_ in sizes if model for name in model.lower().split(" or ")}
     return Vocabulary(
         regions=regions | {code: (code,) for code, *_ in places},
         countries={geography.lower(): country for *_, geography, country in places if geography and country},
         gpus=catalog.snapshot.gpus.names,
-        words=catalog.snapshot.words,
+        words={name: [*map(str.lower, {*words} - {"none"})] for name, words in [*catalog.snapshot.words.items()][::-1]},
         cpus=frozenset(tuple(re.sub("[()/]", " ", name).split()) for name in names),
-        currencies=frozenset(code.lower() for code in find_currencies(catalog)) - {USD.lower()},
+        currencies={
+            word: code for word, code in ({code: code for code in codes} | _CURRENCIES).items() if code in codes
+        },
         models={key: row["id"] for key, row in catalog.snapshot.models.items()},
         sizes={name.lower().removeprefix("standard_"): name for name, *_ in sizes},
         facts={name.lower(): (provider, text) for name, text, *_, provider in sizes},
@@ -301,7 +282,7 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
     """
     params: dict[str, Any] = {}
     written = rest = " ".join(text.lower().split())
-    rest = _mark_prices(rest, vocabulary.currency_words)
+    rest = _mark_prices(rest, vocabulary.currencies)
     for pattern, spelling in _SPELLINGS:
         rest = re.sub(pattern, spelling, rest)
     rest = _RANGE.sub(_bounds_of, rest)
@@ -321,7 +302,7 @@ def read_words(text: str, vocabulary: Vocabulary, given: Mapping[str, Any]) -> d
                 params["local_nvme"] = True
             rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     left = re.sub(r"(?<=\d)¤(?=[a-z])", " ", " ".join(_take_names(rest.split(), vocabulary, params, given)))
-    makers = {maker.lower() for maker in vocabulary.words.get("cpu_vendor", ())}
+    makers = vocabulary.words.get("cpu_vendor", ())
     if params.get("gpu_vendor") in makers and params.keys() & _OF_CPUS and not params.keys() & _OF_GPUS:
         params["cpu_vendor"] = params.pop("gpu_vendor")
     return {**params, "q": left or None} if params or left != written else {}
