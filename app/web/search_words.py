@@ -212,10 +212,13 @@ class Vocabulary:
         }
 
     @cached_property
-    def known(self) -> tuple[str, ...]:
-        """Return all words that are a filter, but for names of sizes."""
+    def known(self) -> Mapping[str, Sequence[str]]:
+        """Return all words that are a filter, but for names of sizes, by what of them is not mistyped."""
         words = (word for name in ("gpu_vendor", "cpu_vendor") for word in self.words.get(name, ()))
-        return (*_WORDS, *self.regions, *self.countries, *self.gpus, *words, *self.cpu_words)
+        by_code: dict[str, list[str]] = {}
+        for word in (*_WORDS, *self.regions, *self.countries, *self.gpus, *words, *self.cpu_words):
+            by_code.setdefault(_code(word), []).append(word)
+        return by_code
 
     @cached_property
     def cpu_words(self) -> frozenset[str]:
@@ -535,7 +538,7 @@ def _respelled(word: str, vocabulary: Vocabulary, params: dict[str, Any]) -> lis
         return [word]
     prefix, _, stem = word.partition("_")
     written = stem if closest_spellings(prefix, ("standard",)) else word
-    known = [name for name in vocabulary.known if _code(name) == _code(word)]
+    known = vocabulary.known.get(_code(word), ())
     near = closest_spellings(word, known) or _only_one(written, closest_spellings(written, vocabulary.sizes, 20))
     if near:
         _add(params, _meaning(near[0], vocabulary) or {})
