@@ -101,8 +101,8 @@ def glob_to_like(glob: str) -> str:
 
 
 def word_start(word: str) -> str:
-    """Return the pattern of what is before a word, or a number: `nd` is in `nd96`, not in `standard` or `d2nds`."""
-    return "[^a-z0-9]" if word[:1].isalpha() else "[^0-9]" if word[:1].isdigit() else ""
+    """Return the pattern of what is before letters or a number: `nd` is in `nd96` and `d2nds`, not in `standard`."""
+    return "[^a-z]" if word[:1].isalpha() else "[^0-9]" if word[:1].isdigit() else ""
 
 
 def word_pattern(word: str) -> str:

@@ -418,7 +418,7 @@ class SizeSelection(PlaceParams, OfferParams):
     """Which sizes a query selects: by name, GPU, status and region."""
 
     q: LowerText | None = optional(
-        "Words to find in name, series and GPU, each where a word or number begins; all must be there.", "h100"
+        "Words to find in name, series and GPU, each where letters or a number begin; all must be there.", "h100"
     )
     name: NameSet = several(
         "Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.", "Standard_ND96*"
