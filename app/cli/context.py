@@ -121,10 +121,13 @@ def engine() -> "Engine":
 
 
 def create_file() -> None:
-    """Create the file of an SQLite database where it is missing; without this a mistyped path would become one."""
+    """Create the file of an SQLite database where it is missing; without this a mistyped path would become one.
+
+    No other user can read it, as it has the secrets of webhooks; SQLite's files beside it get the same mode.
+    """
     if file := database().file:
         with suppress(OSError):  # which opening it says better
-            file.touch()
+            file.touch(0o600)
 
 
 def feeds_folder() -> Path:

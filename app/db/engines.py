@@ -8,7 +8,7 @@ replica may be behind, and the revision must be read from the server that the ro
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from sqlmodel import Session, create_engine
 
 from app.db import functions
 from app.db.errors import UnsupportedUrl
-from app.db.sqlite import POOL_SIZE, SqliteUrl, check_file
+from app.db.sqlite import POOL_SIZE, check_file
 
 SERVING_TIMEOUTS = {
     "connect_timeout": 2,
@@ -62,9 +62,6 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
     except ArgumentError as error:
         raise UnsupportedUrl(str(error)) from None
 
-    if path := SqliteUrl(parsed.database or "", {}).path:
-        _create_for_owner(engine, path)
-
     @event.listens_for(engine, "connect")
     def set_up(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
         functions.register(cast("sqlite3.Connection", connection))
@@ -76,19 +73,10 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
     return engine
 
 
-def _create_for_owner(engine: Engine, file: Path) -> None:
-    """Let an engine create a file that no other user can read; SQLite's files beside it get the same mode."""
-
-    @event.listens_for(engine, "do_connect")
-    def create(*_: object) -> None:
-        with suppress(OSError):  # it is there, or SQLite says what is wrong
-            file.touch(0o600, exist_ok=False)
-
-
 def refuse_missing(engine: Engine, file: Path) -> None:
     """Let an engine create no file: a connection to a missing one fails instead."""
 
-    @event.listens_for(engine, "do_connect", insert=True)
+    @event.listens_for(engine, "do_connect")
     def check(*_: object) -> None:
         check_file(file)
 

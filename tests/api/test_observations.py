@@ -178,7 +178,8 @@ def test_a_holder_sees_what_was_taken_in_for_it_with_its_age_and_nobody_else_doe
         html = ask(client, holder, page, accept="text/html")
         assert (html.status_code, html.headers["cache-control"]) == (200, "no-store")
         text = unescape(html.text)
-        assert (f"told {holder}" in text, other in text, shown(client, holder)[0][1] in text) == (True, False, True)
+        said = (f"reported to {holder}" in text, other in text, shown(client, holder)[0][1] in text)
+        assert said == (True, False, True)
     assert "standard_d8s_v5/observations" in ask(client, "team-a", "/ui/sizes/d8s_v5", accept="text/html").text
     # Without a key, and in every other answer, there is nothing of it.
     assert client.get(PATH).status_code == 401

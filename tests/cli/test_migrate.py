@@ -1,5 +1,6 @@
 """`vmsizes migrate` rebuilds the derived tables that a migration emptied."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,15 @@ def test_commands_on_an_older_schema_say_to_migrate(engine: Engine, database_url
     migrations.downgrade(engine, "base")
     engine.dispose()
     assert "has the schema 0000" in run_command(database_url, "search").stderr
+
+
+def test_a_new_file_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    new, present = tmp_path / "new.db", tmp_path / "present.db"
+    present.touch(0o640)
+    for file, mode in ((new, 0o600), (present, 0o640)):
+        migrate(f"sqlite:///{file}")
+        with sqlite3.connect(file) as connection:
+            connection.execute("create table written as select 1 as figure")
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob(f"{file.name}*")}
+        assert modes == dict.fromkeys((file.name, f"{file.name}-wal", f"{file.name}-shm"), mode)
+        connection.close()

@@ -45,20 +45,6 @@ def test_urls_of_other_forms_are_refused(url: str) -> None:
         open_database(url)
 
 
-def test_a_new_file_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
-    new, present = tmp_path / "new.db", tmp_path / "present.db"
-    present.touch(0o640)
-    for file in (new, present):
-        engine = make_engine(f"sqlite:///{file}")
-        with engine.begin() as connection:
-            connection.execute(text("create table written as select 1 as figure"))
-        modes = {
-            path.name.removeprefix(file.name): path.stat().st_mode & 0o777 for path in tmp_path.glob(f"{file.name}*")
-        }
-        assert modes == dict.fromkeys(("", "-wal", "-shm"), 0o600 if file == new else 0o640)
-        engine.dispose()
-
-
 @pytest.mark.parametrize("serving", [False, True])
 @pytest.mark.parametrize("name", ["x.db", "a %41#?&=+é.db"])
 def test_a_file_of_any_name_is_read(tmp_path: Path, name: str, serving: bool) -> None:
