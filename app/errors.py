@@ -74,6 +74,10 @@ class BadWorkload(VmsizesError):
         super().__init__(f"{field}{'' if value is None else f'={value}'}: {detail}")
 
 
+class UnknownInBody(BadWorkload):
+    """A field of a body is well formed, but its value is unknown to this catalog, as that of a BadQuery."""
+
+
 class BadData(VmsizesError):
     """A source file cannot be read; has the file, and the line and the column if known."""
 

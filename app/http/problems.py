@@ -17,7 +17,17 @@ from starlette.routing import Match
 
 from app.catalog.queries.params import as_given
 from app.db.errors import DatabaseError
-from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
+from app.errors import (
+    BadCursor,
+    BadQuery,
+    BadWorkload,
+    Busy,
+    CursorGone,
+    NotFound,
+    NotReady,
+    UnknownInBody,
+    VmsizesError,
+)
 from app.http.headers import PUBLIC_URL, REQUEST_ID, HeadResponseComplete, allowed_methods
 from app.http.observer import CLIENT_GONE, note_problem
 from app.lifespan import CLOSED_WITH
@@ -50,12 +60,14 @@ STATUS_PROBLEMS = {
 
 ProblemType = tuple[int, str, str]
 CONTRADICTION: ProblemType = (422, "contradiction", "Contradictory or incomplete request")
+UNKNOWN_VALUE: ProblemType = (422, "unknown-value", "Unknown value")
 DOMAIN_PROBLEMS: dict[type[Exception], ProblemType] = {
     NotFound: (404, *STATUS_PROBLEMS[404]),
     BadCursor: (400, "bad-cursor", "Invalid cursor"),
     CursorGone: (410, "cursor-gone", "Catalog changed since the previous page"),
-    BadQuery: (422, "unknown-value", "Unknown value"),
+    BadQuery: UNKNOWN_VALUE,
     BadWorkload: CONTRADICTION,
+    UnknownInBody: UNKNOWN_VALUE,
     NotReady: (503, *STATUS_PROBLEMS[503]),
     Busy: (503, "busy", "Too busy"),
 }

@@ -29,7 +29,7 @@ from app.catalog.queries.params import DatedSelection, FitSearch, PageParams, Si
 from app.catalog.queries.sizes import explain_no_price, normalize
 from app.catalog.queries.snapshot import Catalog
 from app.db.statements import Reader
-from app.errors import BadCursor, BadQuery, BadWorkload, NotFound
+from app.errors import BadCursor, BadQuery, BadWorkload, NotFound, UnknownInBody
 from app.fit.estimator.estimate import estimate_serving, estimate_training, parameter_figures
 from app.fit.estimator.model import build_architecture, resolve_model
 from app.fit.estimator.workload import (
@@ -87,14 +87,14 @@ def resolve_architecture(
 ) -> Architecture:
     """Return the architecture of a model; `find` gets a preset by name.
 
-    Raises BadWorkload for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
+    Raises UnknownInBody for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
     """
     if spec.model is not None:
         try:
             row = find(spec.model)
         except NotFound as unknown:
             hint = "" if unknown.suggestions else " A body of the API may give architecture or config instead."
-            raise BadWorkload("model", f"{unknown}{hint}") from None
+            raise UnknownInBody("model", f"{unknown}{hint}") from None
         shape = to_architecture(row)
         if (why := _left_out_of(row)) is not None:
             assumptions.record("model", row["params"], why)
@@ -307,7 +307,8 @@ def to_body_error(error: BadQuery | BadWorkload | InvalidWorkload) -> BadWorkloa
     """Return the error about a field, and about its value if known, as one about the path in the body."""
     detail = error.allowed if isinstance(error, BadQuery) else error.detail
     value = None if isinstance(error, InvalidWorkload) else error.value
-    return BadWorkload(PATHS.get(error.field, error.field), detail, value)
+    kind = UnknownInBody if isinstance(error, BadQuery | UnknownInBody) else BadWorkload
+    return kind(PATHS.get(error.field, error.field), detail, value)
 
 
 def to_patch(changes: Iterable[FieldChange]) -> dict[str, dict[str, Any]]:
@@ -506,7 +507,7 @@ def to_scope(body: FitIn) -> DatedSelection:
 
 
 def to_request(body: FitIn, models: ModelsByKey, assumptions: Assumptions, today: date) -> PlacementRequest:
-    """Convert a body about a model; raises BadWorkload for an unknown one, InvalidWorkload for a wrong field."""
+    """Convert a body about a model; raises UnknownInBody for an unknown one, InvalidWorkload for a wrong field."""
     constraints = body.constraints.model_dump(exclude=set(SizeSelection.model_fields))
     inference = body.inference
     if body.serving is not None:
@@ -552,7 +553,7 @@ def _described_machine(
             gpu = get_gpu(reader, hardware.gpu)
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
-                raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None
+                raise UnknownInBody("hardware.gpu", f"{unknown} Or give memory_gib.") from None
             assumptions.record(
                 "hardware.gpu", hardware.gpu, "no GPU of the catalog by this name alone: any data type, no speed"
             )

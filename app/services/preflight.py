@@ -19,7 +19,7 @@ from app.catalog.queries.snapshot import Catalog
 from app.catalog.statements import cached_statement
 from app.db.dialects import Dialect
 from app.db.statements import BoundStatement
-from app.errors import BadWorkload
+from app.errors import UnknownInBody
 from app.nearest import did_you_mean
 from app.schemas.preflight import PreflightItemOut, PreflightOut, QuotaOut
 from app.services.retirements import Names, load_sizes
@@ -152,12 +152,12 @@ class _Need:
 
 
 def plan_preflight(catalog: Catalog, plan: Sequence[WantedVms | NotCounted], files: QuotaFiles) -> PreflightOut:
-    """Check a plan; raises BadWorkload for a region that there is not."""
+    """Check a plan; raises UnknownInBody for a region that there is not."""
     regions = catalog.snapshot.regions
     for field_name, region in files.regions.items():
         if region not in regions:
             hint = did_you_mean(suggest_regions(region, regions)) or "GET /regions lists them"
-            raise BadWorkload(field_name, f"there is no such region; {hint}", as_written(region))
+            raise UnknownInBody(field_name, f"there is no such region; {hint}", as_written(region))
     return _Preflight(catalog, files).check(plan)
 
 

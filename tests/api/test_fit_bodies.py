@@ -182,6 +182,37 @@ def test_resources_are_ranked_as_by_get_and_show_the_sort_key(client: httpx.Clie
     assert sort != "waste" or priced == sorted(priced)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        *(
+            ("/fit", needs | {part: {field: value}}, f"/body/{part}/{field}")
+            for needs in ({"resources": {"min_gpus": 1}}, LLAMA)
+            for part, field, value in (
+                ("constraints", "regions", ["mars"]),
+                ("constraints", "gpu", ["zz"]),
+                ("constraints", "series", ["zz"]),
+                ("constraints", "country", ["ZZ"]),
+                ("pricing", "as_of", "2999-01-01"),
+                ("pricing", "currency", "XXX"),
+            )
+        ),
+        (
+            "/fit",
+            {"resources": {"min_gpus": 1}, "constraints": {"regions": ["eastus"], "provider": ["aws"]}},
+            "/body/constraints/provider",
+        ),
+        ("/fit", {"model": "nope", "inference": {}}, "/body/model"),
+        ("/fit", LLAMA | {"hardware": {"gpu": "zz"}}, "/body/hardware/gpu"),
+        ("/estimate", {"model": "nope", "inference": {}}, "/body/model"),
+        ("/preflight", {"plan": "size,region\nx,eastus\n", "region": "mars"}, "/body/region"),
+    ],
+)
+def test_what_the_catalog_lacks_is_an_unknown_value(client: httpx.Client, path: str, body: Body, pointer: str) -> None:
+    problem = client.post(path, json=body).json()
+    assert (problem["type"], problem["errors"][0]["pointer"]) == ("/problems/unknown-value", pointer)
+
+
 def test_the_cost_of_a_job_orders_only_where_the_job_has_hours(client: httpx.Client) -> None:
     got = client.get("/fit?min_gpu_mem=80&sort=cost_per_job")
     posted = client.post("/fit", json={"resources": {"min_gpu_mem": 80}, "sort": "cost_per_job"})
