@@ -138,15 +138,20 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
     if isinstance(error, BadQuery):
         # A body has a cursor, too, and forms of pages are bodies; no parameter of a query is one of a POST.
         place = "body" if request.method == "POST" else "query"
-        errors = [{"pointer": f"/{place}/{error.field.replace('.', '/')}", "detail": str(error)}]
+        errors = [{"pointer": _to_pointer(place, error.field), "detail": str(error)}]
     if isinstance(error, BadWorkload):
-        errors = [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
+        errors = [{"pointer": _to_pointer("body", error.field), "detail": str(error)}]
     return problem_response(
         request,
         DOMAIN_PROBLEMS.get(type(error), status_problem(500)),
         _shorten_lists(str(error)) if errors else str(error),
         errors,
     )
+
+
+def _to_pointer(place: str, path: str) -> str:
+    """Return the path of a field, `usage[0].text`, as a JSON pointer."""
+    return f"/{place}/{path.replace('[', '/').replace(']', '').replace('.', '/')}"
 
 
 def _as_spelled(error: dict[str, Any], request: Request) -> dict[str, Any]:

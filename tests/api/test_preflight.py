@@ -318,6 +318,16 @@ def test_gpus_of_google_count_towards_the_region_and_all_regions(clouds: httpx.C
     assert (alone["verdict"], quota(alone, "NVIDIA_T4_GPUS")["verdict"]) == ("unknown", "fits")
 
 
+@pytest.mark.parametrize(("usage", "field"), [({"text": "{"}, "text"), ({"text": azure(), "region": "mars"}, "region")])
+def test_an_error_of_the_quotas_of_a_region_points_to_them(
+    client: httpx.Client, usage: dict[str, str], field: str
+) -> None:
+    body = {"plan": f"size,region\n{D8},westeurope\n", "usage": [{"text": azure(), "region": "westeurope"}, usage]}
+    (error,) = client.post("/preflight", json=body).json()["errors"]
+    assert error["pointer"] == f"/body/usage/1/{field}"
+    assert error["detail"].startswith(f"usage[1].{field}")
+
+
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
