@@ -174,7 +174,7 @@ class _Preflight:
         keys = [self._names.find_key(vms.size) if isinstance(vms, WantedVms) else None for vms in plan]
         self._places = _find_places(self._catalog, {key for key in keys if key is not None})
         for vms, key in zip(plan, keys, strict=True):
-            if isinstance(vms, WantedVms) and key is not None:
+            if isinstance(vms, WantedVms) and key is not None and not self._names.errors(vms.size, key, vms.region):
                 self._count(key, vms)
                 freed = self._names.find_key(vms.frees.size) if vms.frees is not None else None
                 if vms.frees is not None and freed is not None:

@@ -144,6 +144,12 @@ def test_names_that_the_catalog_does_not_have_are_errors_of_their_lines(client: 
     assert ["Did you mean" in item["details"][0] for item in answer["items"]] == [True, True]
 
 
+@pytest.mark.parametrize("region", ["us-east-1", "westeurop"])
+def test_a_line_that_is_an_error_needs_no_quotas(client: httpx.Client, region: str) -> None:
+    answer = ask(client, json.dumps([{"size": D8, "region": region}]), azure())
+    assert (answer["verdict"], answer["quotas"]) == ("error", [])
+
+
 def test_restrictions_of_a_subscription_count_and_other_regions_are_named(client: httpx.Client) -> None:
     def sku(location: str, restrictions: list[dict[str, Any]]) -> dict[str, Any]:
         return {
