@@ -247,6 +247,12 @@ class ParquetResponse(FileResponse):
         finally:
             self._file.readers -= 1
 
+    @classmethod
+    def _parse_ranges(cls, range_: str, file_size: int) -> list[tuple[int, int]]:
+        """Leave out ranges after the file's end, unless all are: others can be sent (RFC 9110, section 15.5.17)."""
+        ranges = super()._parse_ranges(range_, file_size)
+        return [(start, end) for start, end in ranges if start < file_size] or ranges
+
 
 _RANGE_NOT_SATISFIABLE = 416
 _RANGE_ERRORS = {

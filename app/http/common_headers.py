@@ -123,6 +123,8 @@ class CommonHeadersMiddleware:
         head = scope["method"] == "HEAD"
         request_id = scope.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]))
         method = "GET" if head else scope["method"]
+        if head:  # only GET has ranges (RFC 9110, section 14.2)
+            scope = {**scope, "headers": [header for header in scope["headers"] if header[0] != b"range"]}
         scope = {**scope, "method": method, REQUEST_ID: request_id, PUBLIC_URL: self._public_url}
         if self._problem_page is not None and not head:
             send = pages_of_problems(self._problem_page, scope, send)

@@ -246,6 +246,15 @@ def test_a_range_that_cannot_be_satisfied_is_a_problem(
 
 
 @pytest.mark.first_database
+@pytest.mark.parametrize("asked", ["bytes=0-3", "bytes=99999999-", "bytes=9-3"])
+def test_head_ignores_a_range(client: httpx.Client, asked: str) -> None:
+    path = "/sizes.parquet?gpu=A100"
+    length = client.get(path).headers["content-length"]
+    answer = client.head(path, headers={"range": asked})
+    assert (answer.status_code, answer.headers["content-length"]) == (200, length)
+
+
+@pytest.mark.first_database
 def test_a_range_is_sent_if_its_condition_holds(client: httpx.Client) -> None:
     path = "/sizes.parquet?gpu=A100"
     etag = client.get(path).headers["etag"]
@@ -254,6 +263,8 @@ def test_a_range_is_sent_if_its_condition_holds(client: httpx.Client) -> None:
         assert (part.status_code, part.content) == (206, b"PAR1")
     both = client.get(path, headers={"if-match": etag, "if-none-match": etag})
     assert both.status_code == 304
+    satisfiable = client.get(path, headers={"range": "bytes=0-3,999999999-"})
+    assert (satisfiable.status_code, satisfiable.content) == (206, b"PAR1")
     other_unit = client.get(path, headers={"range": "rows=0-3"})
     assert (other_unit.status_code, other_unit.content[:4]) == (200, b"PAR1")
 
