@@ -146,6 +146,11 @@ def test_other_origins_may_read_every_response_errors_too(client: httpx.Client, 
         assert answer.headers["vary"].lower().split(", ").count("origin") == 1
 
 
+@pytest.mark.parametrize("path", ["/sizes", "/openapi.json", "/openapi-3.0.json", "/docs", "/docs/page.js"])
+def test_a_stored_response_is_none_for_another_origin(client: httpx.Client, path: str) -> None:
+    assert "origin" in client.get(path).headers["vary"].lower().split(", ")
+
+
 def test_a_preflight_allows_methods_and_headers(client: httpx.Client) -> None:
     asked = {
         "origin": "https://dashboard.example",

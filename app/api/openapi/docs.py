@@ -31,6 +31,7 @@ _LINKS = {
 }
 """The links that `/` gives to programs."""
 _CACHE_CONTROL = "public, max-age=300"
+_CACHED = {"cache-control": _CACHE_CONTROL, "vary": "origin"}
 _PAGE_FILES = files("app.api.openapi") / "page"
 
 
@@ -46,7 +47,7 @@ def _encode_document(document: dict[str, Any]) -> tuple[Mapping[str | None, byte
 def get_openapi(request: Request) -> Response:
     """Return the OpenAPI 3.1 document, or the same as OpenAPI 3.0.3."""
     bodies, etag = request.app.state.openapi_documents[request.scope["route"].path]()
-    headers = {"etag": etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
+    headers = {"etag": etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding, origin"}
     conditions = parse_headers(request.scope["headers"])
     if client_has(etag.encode(), conditions):
         return Response(status_code=304, headers=headers)
@@ -70,16 +71,14 @@ def docs_page() -> Response:
     """Return the documentation page, where requests can be tried out; all assets come from this server."""
     return HTMLResponse(
         (_PAGE_FILES / "page.html").read_bytes(),
-        headers={**PAGE_HEADERS, "cache-control": _CACHE_CONTROL},
+        headers={**PAGE_HEADERS, **_CACHED},
     )
 
 
 @router.get(f"{DOCS_PATH}/page.js")
 def docs_script() -> Response:
     """Return the script of the documentation page."""
-    return Response(
-        (_PAGE_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _CACHE_CONTROL}
-    )
+    return Response((_PAGE_FILES / "page.js").read_bytes(), media_type="text/javascript", headers=_CACHED)
 
 
 def install_docs(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
