@@ -165,14 +165,9 @@ def canonicalize(request: RawRequest, endpoints: Iterable[CacheableEndpoint]) ->
     columns = endpoint.columns() if fields else ()  # an endpoint that has none checks the fields itself
     if columns and not (len(set(fields)) == len(fields) and set(fields) <= set(columns)):
         return None
-    # What JSON does not have would be null in the text below.
-    if _NO_JSON.search(request.body) or (endpoint.page_version and not is_clean(request.query, params)):
+    if endpoint.page_version and not is_clean(request.query, params):
         return None
     return CanonicalRequest(canonical_path, request, endpoint, params, params.model_dump_json(exclude_defaults=True))
-
-
-_NO_JSON = re.compile(b"NaN|Infinity")
-"""Numbers that Python reads and JSON does not have."""
 
 
 def clean_query(params: BaseModel) -> str:
@@ -273,9 +268,10 @@ class _JsonObject(dict[str, Any]):
 
 
 class JsonChecker:
-    """Makes the objects of a JSON body, and notes whether one of them has a key twice."""
+    """Makes the objects of a JSON body, and notes a key that one of them has twice, and NaN, which JSON has not."""
 
     any_repeated = False
+    constant: str | None = None
 
     def to_object(self, pairs: list[tuple[str, Any]]) -> _JsonObject:
         """Return an object; for `object_pairs_hook`."""
@@ -286,13 +282,21 @@ class JsonChecker:
             self.any_repeated = True
         return value
 
+    def to_number(self, constant: str) -> float:
+        """Return what Python reads as NaN, Infinity or -Infinity; for `parse_constant`."""
+        self.constant = constant
+        return float(constant)
+
     def check(self, whole: Any, body: bytes) -> None:
-        """Raise RequestValidationError if an object has a key twice, or a text cannot be encoded."""
+        """Raise RequestValidationError if an object has a key twice, a text cannot be encoded, or a number is NaN."""
         if b"\\u" in body:  # as escapes alone can be half of a pair
             try:
                 check_encodable(whole)
             except ValueError as error:
                 raise RequestValidationError([{"type": "surrogate", "loc": ("body",), "msg": str(error)}]) from None
+        if self.constant is not None:
+            message = f"{self.constant} is not a JSON number"
+            raise RequestValidationError([{"type": "json_invalid", "loc": ("body",), "msg": message}])
         if self.any_repeated:
             message = "the key is given more than once"
             locations = islice(_duplicate_locations(whole, ("body",)), MAX_ERRORS)
@@ -303,7 +307,7 @@ def reject_duplicate_keys(body: bytes) -> None:
     """Parse a body and raise what JsonChecker does; invalid JSON is left to the model's validation."""
     checker = JsonChecker()
     try:
-        whole = json.loads(body, object_pairs_hook=checker.to_object)
+        whole = json.loads(body, object_pairs_hook=checker.to_object, parse_constant=checker.to_number)
     except (ValueError, RecursionError):
         return
     checker.check(whole, body)

@@ -142,7 +142,7 @@ class LongBodyRequest(Request):
                 _check_length(name)
             return checker.to_object(pairs)
 
-        decoder = json.JSONDecoder(object_pairs_hook=to_object)
+        decoder = json.JSONDecoder(object_pairs_hook=to_object, parse_constant=checker.to_number)
         decoder.parse_string = _scan_string  # type: ignore[attr-defined]  # typeshed lacks it, as the next
         decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]
         whole = decoder.decode(body.decode(json.detect_encoding(body)))

@@ -288,7 +288,7 @@ def _to_detail(error: dict[str, Any]) -> dict[str, str]:
     """Return an error of pydantic as field, value and what is allowed."""
     if error["type"] == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
-        return _not_json(f"{why} at character {error['loc'][-1]}")
+        return _not_json(f"{why} at character {error['loc'][-1]}" if len(error["loc"]) > 1 else why)
     loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
     pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
     field = field_path(loc[1:])
