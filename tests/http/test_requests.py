@@ -338,6 +338,15 @@ def test_an_empty_list_is_no_single_value(client: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/body/resources/gpudirect_rdma")
 
 
+def test_an_empty_name_is_one_of_a_parameter_or_a_field(client: httpx.Client) -> None:
+    (error,) = client.get("/sizes?=5").json()["errors"]
+    assert error["pointer"] == "/query/"
+    assert error["detail"].startswith('""=5: there is no such parameter')
+    (error,) = client.post("/fit", json={"": 5}).json()["errors"]
+    assert error["pointer"] == "/body/"
+    assert error["detail"].startswith('""=5: there is no such field')
+
+
 @pytest.mark.parametrize("spaces", [0, 300_000])
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_nan_is_rejected_in_a_body(client: httpx.Client, number: str, spaces: int) -> None:
