@@ -140,7 +140,8 @@ def parse_question(data: Mapping[str, Any]) -> Question:
         hint = did_you_mean(nearest(unknown, names), sent=unknown) or only_bound(unknown, names)
         hint = hint or f"there are {', '.join(model.model_fields) or 'none'}"
         raise BadQuery(f"params.{unknown}", params[unknown], f"there is no such field; {hint}")
-    return Question(endpoint=endpoint, name=name, params=model.model_validate(params))
+    given = {parameter: value for parameter, value in params.items() if value is not None}
+    return Question(endpoint=endpoint, name=name, params=model.model_validate(given))
 
 
 _TAGS = {

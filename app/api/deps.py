@@ -50,6 +50,6 @@ async def validate_request(request: Request) -> None:
     route = request.scope["route"]
     model = model_of(route.dependant.query_params)
     reject_unknown_params(request.query_params.multi_items(), model)
-    if "fields" in request.query_params and (columns := item_columns(route)):
+    if "fields" in request.query_params and (columns := item_columns(route.response_model)):
         names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))
         select_columns(dict.fromkeys(columns), [name for name in names if name], "field")

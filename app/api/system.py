@@ -18,11 +18,13 @@ from starlette.datastructures import State
 
 from app.api.deps import Executor, StaleAfterDays
 from app.api.executor import QueryExecutor
-from app.catalog.queries.params import PlainText
+from app.catalog.queries.exports import select_columns
+from app.catalog.queries.params import PlainText, QueryParams
 from app.catalog.queries.snapshot import Catalog
 from app.db.errors import DatabaseError
 from app.db.executors import ReadingThreads
 from app.errors import BadQuery, BadWorkload, NotFound, NotReady
+from app.http.canonical import item_columns
 from app.http.headers import HOLDER
 from app.http.observer import BUCKETS, Measurements, Metric
 from app.http.problems import (
@@ -34,8 +36,8 @@ from app.http.problems import (
     status_problem,
     type_url,
 )
-from app.questions import answer, parse_question
-from app.schemas.bodies import In
+from app.questions import ENDPOINTS, answer, parse_question
+from app.schemas.bodies import In, check_json_types
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
@@ -151,8 +153,14 @@ async def make_receipt(question: Annotated[QuestionIn, Body()], executor: Execut
     def make(catalog: Catalog) -> dict[str, Any]:
         from app import receipts
 
+        endpoint = ENDPOINTS.get(question.endpoint)
+        if endpoint is not None and issubclass(endpoint.params, QueryParams):
+            check_json_types(endpoint.params, question.params)
         asked = parse_question(question.model_dump())
         try:
+            fields = getattr(asked.params, "fields", ())
+            if fields and (columns := item_columns(ENDPOINTS[asked.endpoint].model)):
+                select_columns(dict.fromkeys(columns), fields, "field")
             answered = answer(catalog, *asked)
         except (BadQuery, BadWorkload) as error:
             error.field = f"params.{error.field}"  # where the body of a receipt has it

@@ -106,7 +106,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
             model=cache(
                 partial(model_of, route.dependant.query_params if method == "GET" else route.dependant.body_params)
             ),
-            columns=partial(item_columns, route),
+            columns=partial(item_columns, route.response_model),
             streams=_responds_with(route, StreamingResponse | FileResponse),
             is_file=_responds_with(route, FileResponse),
             is_private=route.path in PRIVATE_PATHS,
@@ -119,9 +119,8 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
     ]
 
 
-def item_columns(route: APIRoute) -> tuple[str, ...]:
-    """Return the fields of an item if an endpoint returns a page of a list."""
-    model = route.response_model
+def item_columns(model: Any) -> tuple[str, ...]:
+    """Return the fields of an item if the model of an answer is a page of a list."""
     if isinstance(model, LateModel):
         model = model.load()
     if not (isinstance(model, type) and issubclass(model, BaseModel) and "next_cursor" in model.model_fields):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, PydanticKnownError, core_schema
 
+from app.catalog.queries.params import other_spellings
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantization import BITS, KV_BITS, to_dtype
 from app.nearest import did_you_mean, nearest, only_bound
@@ -38,6 +40,8 @@ _EXPECTED = {
 @cache
 def _json_types(annotation: Any) -> frozenset[str]:
     """Return the scalar JSON types that an annotation accepts; empty for lists and objects, which pydantic checks."""
+    if get_origin(annotation) is Annotated:  # what annotates a type may be a text: its unit
+        return _json_types(get_args(annotation)[0])
     if annotation is bool:
         return frozenset({"boolean"})
     if annotation in _NUMBER_TYPES:
@@ -125,13 +129,44 @@ class In(BaseModel):
                 raise PydanticKnownError("too_long", details)
         text_values = info.context is not None and info.context.get(TEXT_VALUES)
         if isinstance(value, bool | int | float | str) and info.field_name is not None and not text_values:
-            annotation: Any = cls.model_fields[info.field_name].annotation
-            kinds = _json_types(annotation)
-            kind = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
-            if kinds and kind not in kinds:
-                expected = " or ".join(_EXPECTED[allowed] for allowed in sorted(kinds))
-                raise PydanticCustomError("strict_type", "expected {expected}", {"expected": expected})
+            error = _wrong_type(value, cls.model_fields[info.field_name].annotation)
+            if error is not None:
+                raise error
         return value
+
+
+def _wrong_type(value: Any, annotation: Any) -> PydanticCustomError | None:
+    """Return the error of a value whose JSON type is none of those that an annotation accepts."""
+    kinds = _json_types(annotation)
+    named = ((bool, "boolean"), (str, "text"), (int | float, "number"))  # in this order: a boolean is an int
+    kind = next((name for types, name in named if isinstance(value, types)), None)
+    if not kinds or kind in kinds:
+        return None
+    expected = " or ".join(_EXPECTED[allowed] for allowed in sorted(kinds))
+    return PydanticCustomError("strict_type", "expected {expected}", {"expected": expected})
+
+
+def check_json_types(model: type[BaseModel], params: Mapping[str, Any]) -> None:
+    """Check the parameters of a query that are given as JSON as those of a body; null is absent, a list has values.
+
+    Raises ValidationError for a value of another JSON type, which the query would convert; unknown names are left out.
+    """
+    spellings = other_spellings(model)
+
+    def wrong() -> Iterator[InitErrorDetails]:
+        for name, given in params.items():
+            field = model.model_fields.get(spellings.get(name, name))
+            if field is None or given is None:
+                continue
+            values = (
+                {(name, at): item for at, item in enumerate(given)} if isinstance(given, list) else {(name,): given}
+            )
+            for loc, value in values.items():
+                if (error := _wrong_type(value, field.annotation)) is not None:
+                    yield InitErrorDetails(type=error, loc=loc, input=value)
+
+    if errors := list(islice(wrong(), MAX_ERRORS)):
+        raise ValidationError.from_exception_data(model.__name__, errors)
 
 
 def _meant_fields(name: str, body: type[In]) -> Collection[str]:

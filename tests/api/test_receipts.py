@@ -102,6 +102,18 @@ def test_a_question_that_cannot_be_asked_gets_no_receipt(
         ({"endpoint": "GET /sizes", "params": {"x": 1}}, "/body/params/x"),
         ({"endpoint": "POST /fit", "params": {"model": "nope", "inference": {}}}, "/body/params/model"),
         ({"endpoint": "GET /sizes/{name}"}, "/body/name"),
+        ({"endpoint": "GET /sizes", "params": {"limit": True}}, "/body/params/limit"),
+        ({"endpoint": "GET /sizes", "params": {"min_vcpus": "8"}}, "/body/params/min_vcpus"),
+        ({"endpoint": "GET /sizes", "params": {"min_memory": "8"}}, "/body/params/min_memory"),
+        ({"endpoint": "GET /sizes", "params": {"min_memory_gib": "8"}}, "/body/params/min_memory_gib"),
+        ({"endpoint": "GET /sizes", "params": {"infiniband": 1}}, "/body/params/infiniband"),
+        ({"endpoint": "GET /sizes", "params": {"infiniband": "true"}}, "/body/params/infiniband"),
+        ({"endpoint": "GET /sizes", "params": {"name": [5]}}, "/body/params/name/0"),
+        ({"endpoint": "GET /sizes", "params": {"gpu": [["A100"]]}}, "/body/params/gpu/0"),
+        ({"endpoint": "GET /sizes", "params": {"gpu": ["A100", None]}}, "/body/params/gpu/1"),
+        ({"endpoint": "GET /sizes", "params": {"fields": ["name", "name"]}}, "/body/params/fields"),
+        ({"endpoint": "GET /sizes", "params": {"fields": ["nope"]}}, "/body/params/fields"),
+        ({"endpoint": "POST /fit", "params": {"resources": {"min_memory": "8"}}}, "/body/params/resources/min_memory"),
     ],
 )
 def test_an_error_points_into_the_body_of_the_question(
@@ -109,6 +121,17 @@ def test_an_error_points_into_the_body_of_the_question(
 ) -> None:
     (error,) = client.post("/receipts", json=question).json()["errors"]
     assert error["pointer"] == pointer
+
+
+def test_null_stands_for_an_absent_parameter(client: httpx.Client) -> None:
+    params = dict.fromkeys(("gpu", "region", "limit", "infiniband", "currency", "fields"))
+    receipts = [
+        client.post("/receipts", json={"endpoint": "GET /sizes", "params": given}).json() for given in ({}, params)
+    ]
+    assert receipts[0]["questions"][0]["params"] == {}
+    assert receipts[0] == receipts[1]
+    (error,) = client.post("/receipts", json={"endpoint": "GET /sizes", "params": {"gpus": None}}).json()["errors"]
+    assert error["pointer"] == "/body/params/gpus"
 
 
 def test_an_answer_names_more_regions_than_a_parameter_takes(engine: Engine) -> None:
