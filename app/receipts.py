@@ -127,12 +127,16 @@ def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Q
 
 
 def _rests_on(catalog: Catalog, asked: Asked, *, full: bool) -> dict[str, Any]:
-    """Return the facts and prices behind answers: their number, sources and digest, and if `full` each of them."""
+    """Return the facts and prices behind answers: their number, sources and digest, and if `full` each of them.
+
+    The sources are also those of exchange rates, which the answers state themselves.
+    """
     named = (name for question, result in asked for name in (*_names(result), *_own_name(catalog, question)))
     facts = _facts(catalog, set(named))
     priced = {tuple(price.items()) for question, result in asked for price in _prices(catalog, question, result)}
     listed = {"facts": facts, "prices": [dict(price) for price in sorted(priced, key=str)]}
-    sources = sorted({item["source_id"] for items in listed.values() for item in items})
+    rates = [rate for _, result in asked if (rate := result.get("exchange_rate")) is not None]
+    sources = sorted({item["source_id"] for items in (*listed.values(), rates) for item in items})
     summary = {"fact_count": len(facts), "price_count": len(priced), "sources": sources, "sha256": digest_of(listed)}
     return summary | listed if full else summary
 

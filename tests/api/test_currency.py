@@ -378,3 +378,22 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 def test_prices_in_us_dollars_need_no_rate(client: httpx.Client) -> None:
     question = {"as_of": "2022-12-31", "limit": 1}  # before the first rate
     assert get(client, "/sizes", currency="USD", **question) == get(client, "/sizes", **question)
+
+
+@pytest.mark.parametrize(
+    ("question", "params"),
+    [
+        ({"endpoint": "GET /sizes"}, {"currency": "EUR"}),
+        ({"endpoint": "GET /sizes/{name}", "name": "nd40rs_v2"}, {"currency": "EUR"}),
+        ({"endpoint": "POST /fit"}, WORKLOAD | {"pricing": {"currency": "EUR"}}),
+    ],
+)
+def test_a_receipt_names_the_source_of_the_exchange_rate(
+    client: httpx.Client, question: dict[str, Any], params: dict[str, Any]
+) -> None:
+    in_dollars = {name: value for name, value in params.items() if name not in ("currency", "pricing")}
+    plain, converted = (
+        client.post("/receipts", json={**question, "params": given}).json()["rests_on"]
+        for given in (in_dollars, params)
+    )
+    assert converted == plain | {"sources": sorted([*plain["sources"], SOURCE])}
