@@ -154,6 +154,13 @@ def today() -> date:
     return now().date()
 
 
+def past_day(day: datetime | None) -> date | None:
+    """Return the day that `--day` names; raises BadQuery for one after today."""
+    if day and day.date() > today():
+        raise BadQuery("--day", f"{day:%Y-%m-%d}", f"must not be later than {today()}, which is today (UTC)")
+    return day.date() if day else None
+
+
 @contextmanager
 def reader() -> Iterator[DriverReader]:
     """Open a connection to read the catalog; raises OlderSchema, or NotReady where it is empty."""

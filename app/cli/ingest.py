@@ -257,8 +257,9 @@ def audit(
     if as_ not in PEER_FORMATS:
         formats = "; ".join(f"{name} ({peer.title})" for name, peer in PEER_FORMATS.items())
         raise typer.BadParameter(f"{as_!r} is not a format; the formats are {formats}", param_hint="--as")
+    of_day = context.past_day(day)
     with context.session() as session:
-        report = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=day.date() if day else None)
+        report = audit_file(session, file, PEER_FORMATS[as_], today=context.today(), day=of_day)
     if csv_file:
         with csv_file.open("w", encoding="utf-8", newline="") as written:
             writer = csv.writer(written, lineterminator="\n")

@@ -23,7 +23,7 @@ from app.cli.output import EXIT_BAD_DATA, get_console, print_json, print_note
 from app.cli.webhooks import deliver_after_refresh
 from app.db.errors import WriterBusy
 from app.db.writing import check_schema, write_session
-from app.errors import BadData, BadQuery, FetchError
+from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 from app.validation import plural
@@ -237,8 +237,7 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
         context.use_wait(run.wait)
         if day and not file:
             raise typer.BadParameter("--day is of saved pages: it needs --file")
-        if day and day.date() > (today := context.today()):
-            raise BadQuery("--day", f"{day:%Y-%m-%d}", f"must not be later than {today}, which is today (UTC)")
+        read_on = context.past_day(day) or context.today()
         if file and (url or cache):
             raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
         if command.key_setting and not file and not _key(command):
@@ -254,7 +253,6 @@ def _add_price_command(name: str, command: PriceCommand) -> None:
             concurrency=concurrency,
             new_sizes=new_sizes,
         )
-        read_on = day.date() if day else context.today()
         finish([_run_feed(name, run, lambda: _refresh_prices(feed, read_on, run), file)], as_json=run.as_json)
 
 

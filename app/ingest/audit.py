@@ -8,7 +8,6 @@ Of how other catalogs write their files there is a row of a table each, and a re
 which column has which figure, in which unit, and what it means where that is not what this catalog means by the field.
 """
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from app.catalog.readings import Reading
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.price_checks import prices_by_series
 from app.errors import BadData
-from app.ingest.files import json_items, open_csv, open_json, whole_rows
+from app.ingest.files import json_items, open_csv, open_json, open_reader, whole_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,24 +185,29 @@ PEER_FORMATS: Mapping[str, PeerFormat] = {
 
 _OTHER_NAMES = {"instance_type": "size", "price_per_hour": "usd_per_hour", "generated": "date"}
 """Columns that the tables of other clouds in a format call otherwise."""
+_MOST_DIGITS = 100
+"""Of a number: one with a longer exponent would take hours to be written out."""
 
 
 def read_claims(file: Path, peer: PeerFormat) -> Iterator[PeerClaim]:
     """Yield the figures that a file states; raises BadData for a file of another format, with line and column."""
     is_json = file.name.removesuffix(".gz").endswith(".json")
-    seen: set[tuple[str, str | None, str]] = set()
+    seen: set[tuple[str, str, Fraction | str]] = set()
     for line, row in _read_json(file) if is_json else _read_csv(file, peer):
         size, region = row.get(peer.size, "").strip(), row.get(peer.region or "", "").strip() or None
         for column, meaning in peer.columns.items():
             cell = row.get(column, "").strip() or (meaning.blank if column in row else None) or ""
-            key = size, region if " " in meaning.field else None, column
-            if not size or not cell or (key in seen and " " not in meaning.field):
-                continue  # what is said of a size in each region counts once
-            seen.add(key)
+            if not size or not cell:
+                continue
             try:
                 (value, digits), is_number = _to_number(cell), True
             except (InvalidOperation, ValueError, ZeroDivisionError):
                 value, digits, is_number = Fraction(0), Fraction(0), False
+            if " " not in meaning.field:
+                key = size, column, value if is_number else cell
+                if key in seen:
+                    continue  # what is said of a size in each region counts once, but not where it differs
+                seen.add(key)
             written = row.get(peer.day or "", "")
             try:
                 day = date.fromisoformat(written) if written else None
@@ -221,7 +225,7 @@ def _to_number(cell: str) -> tuple[Fraction, Fraction]:
     if "/" in cell:
         return Fraction(cell.lstrip("'")), Fraction(0)
     number = Decimal(cell)
-    if not number.is_finite():
+    if not number.is_finite() or len(cell) > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
         raise ValueError
     exponent = number.as_tuple().exponent
     return Fraction(number), Fraction(10) ** int(exponent)
@@ -229,10 +233,13 @@ def _to_number(cell: str) -> tuple[Fraction, Fraction]:
 
 def _read_csv(file: Path, peer: PeerFormat) -> Iterator[tuple[int, dict[str, str]]]:
     with open_csv(file) as opened:
-        lines = csv.reader(opened, strict=True)
+        lines = open_reader(opened, str(file))
         header = [name.strip() for name in next(lines, [])]
-        if peer.size not in header:
-            header = [_OTHER_NAMES.get(name, name) for name in header]
+        names = {peer.size, peer.region, peer.day, *peer.columns}
+        others = {name: other for name, other in _OTHER_NAMES.items() if other in names and other not in header}
+        header = [others.get(name, name) for name in header]
+        if twice := [name for name in header if name in names and header.count(name) > 1]:
+            raise BadData("is in the header twice", file=str(file), line=1, column=twice[0])
         needed = (peer.size, *((peer.region,) if peer.region else ()))
         if missing := [name for name in needed if name not in header]:
             detail = f"is missing from the header; the format has {', '.join([*needed, *peer.columns])}"
@@ -251,7 +258,11 @@ def _read_json(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
             if not isinstance(entry, dict):
                 raise BadData(f"entry {number} is not an object", file=str(file), line=number)
             yield number, {name: str(value) for name, value in entry.items() if not isinstance(value, dict | list)}
-            for region, systems in (entry.get("pricing") or {}).items():
+            pricing = entry.get("pricing") or {}
+            if not isinstance(pricing, dict):
+                detail = f"entry {number} has a pricing that is not an object, which has the prices of each region"
+                raise BadData(detail, file=str(file), line=number)
+            for region, systems in pricing.items():
                 prices = {
                     f"{system}.ondemand": str(of_system["ondemand"])
                     for system, of_system in (systems.items() if isinstance(systems, dict) else ())
@@ -307,6 +318,8 @@ def audit_file(session: Session, file: Path, peer: PeerFormat, *, today: date, d
     """Judge every figure of a file; `day` is that of its prices where it does not state one. Raises BadData."""
     identify = load_subject_keys(session, Reading()).size_key
     claims = [*read_claims(file, peer)]
+    if not claims:
+        raise BadData("states no figure of a size: nothing is judged", file=str(file))
     keys = {claim.size: identify(claim.size) for claim in claims}
     names = frozenset(session.execute(select(table_of(Size).c.key)).scalars())
     facts = _load_facts(session, peer.publishers, {claim.meaning.field for claim in claims})

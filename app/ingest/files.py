@@ -248,7 +248,7 @@ class CsvRow:
 def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""
     with open_csv(path) as file:
-        reader = _open_reader(file, str(path))
+        reader = open_reader(file, str(path))
         header = read_header(reader, str(path), columns, optional)
         for line, cells in whole_rows(reader, str(path), len(header)):
             row = CsvRow(str(path), line, dict(zip(header, map(str.strip, cells), strict=True)))
@@ -313,7 +313,7 @@ def _line_not_in_csv(path: Path) -> int:
     """Return the number of the line on which the first row begins that the parser refuses."""
     last = 0
     with open_csv(path) as file, suppress(csv.Error):
-        reader = _open_reader(file, str(path))
+        reader = open_reader(file, str(path))
         for _ in reader:
             last = reader.line_num
     return last + 1
@@ -426,7 +426,7 @@ class CsvBlock:
 def columns_of(path: Path) -> list[str]:
     """Return the columns that the header of a file names, whatever they are."""
     with open_csv(path) as file:
-        return [column.strip() for column in next(_open_reader(file, str(path)), [])]
+        return [column.strip() for column in next(open_reader(file, str(path)), [])]
 
 
 def read_blocks(
@@ -437,7 +437,7 @@ def read_blocks(
     A column of `defaults` may be missing from the header: each of its cells is the default then.
     """
     with open_csv(path) as file:
-        reader = _open_reader(file, str(path))
+        reader = open_reader(file, str(path))
         needed = [column for column in columns if column not in defaults]
         header = read_header(reader, str(path), needed, [*defaults])
         missing = {column: cell for column, cell in defaults.items() if column not in header}
@@ -455,7 +455,7 @@ def read_blocks(
                 raise wrong_width(str(path), line, len(cells), len(header))
 
 
-def _open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no public name
+def open_reader(file: TextIO, name: str) -> Any:  # the class of readers has no public name
     """Return the reader of a file from which nothing has been read; raises BadData for JSON."""
     start = cast("io.BufferedReader", file.buffer).peek()
     text = start.decode("utf-8-sig", errors="replace").lstrip()

@@ -177,6 +177,45 @@ def test_every_format_reads_a_file_of_its_columns(engine: Engine, tmp_path: Path
 
 
 @pytest.mark.one_database
+def test_a_row_that_contradicts_an_earlier_one_of_the_size_is_judged_and_a_repetition_is_not(
+    engine: Engine, tmp_path: Path
+) -> None:
+    rows = "size,vcpus\nStandard_D2,2\nStandard_D2,2.0\nStandard_D2,3\nStandard_D2,many\nStandard_D2,0\n"
+    assert verdicts(audit(engine, tmp_path / "sizes.csv", "aspire", rows)) == [
+        ("D2", "vcpus", "2", "agrees"),
+        ("D2", "vcpus", "3", "wrong"),
+        ("D2", "vcpus", "many", "unknown"),
+        ("D2", "vcpus", "0", "wrong"),
+    ]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("size", ["size", "instance_type"])
+@pytest.mark.parametrize("usd", ["usd_per_hour", "price_per_hour"])
+@pytest.mark.parametrize("day", ["date", "generated"])
+def test_either_name_of_a_column_of_karpenter_may_stand_with_either_of_another(
+    engine: Engine, tmp_path: Path, size: str, usd: str, day: str
+) -> None:
+    rows = f"{size},region,{usd},{day}\nStandard_NV6,eastus,1,2026-07-15\n"
+    (judged,) = audit(engine, tmp_path / "prices.csv", "karpenter", rows).judgements
+    assert (judged.claim.size, judged.claim.day, judged.verdict) == ("Standard_NV6", date(2026, 7, 15), "agrees")
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_file_may_be_separated_as_spreadsheets_do(engine: Engine, tmp_path: Path, separator: str) -> None:
+    rows = "size,vcpus,gpus\nStandard_D2,2,\n".replace(",", separator)
+    assert verdicts(audit(engine, tmp_path / "sizes.csv", "aspire", rows)) == [("D2", "vcpus", "2", "agrees")]
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("number", ["1e30000000", "1e-30000000", "9" * 5_000])
+def test_a_number_that_has_no_end_is_none(engine: Engine, tmp_path: Path, number: str) -> None:
+    (judged,) = audit(engine, tmp_path / "sizes.csv", "aspire", f"size,vcpus\nStandard_D2,{number}\n").judgements
+    assert (judged.verdict, judged.evidence) == ("unknown", "is not a number")
+
+
+@pytest.mark.one_database
 def test_json_of_vantage_has_sizes_and_prices_by_region(engine: Engine, tmp_path: Path) -> None:
     prices = {"linux": {"ondemand": "0.1"}, "mswin": {"ondemand": "0.3"}}
     entry = {"instance_type": "Standard_D2", "vCPU": 2, "memory": 8.0, "GPU": 0, "pricing": {"eastus": prices}}
@@ -196,6 +235,11 @@ def test_json_of_vantage_has_sizes_and_prices_by_region(engine: Engine, tmp_path
     [
         ("a.csv", "name,vcpu\nx,1\n", r"a\.csv:1: column 'size': is missing from the header"),
         ("a.csv", "size,cores\nx,1\n", r"a\.csv:1: has none of the columns vcpu, memory_mib, gpu"),
+        ("a.csv", "size,vcpu,vcpu\nx,1,2\n", r"a\.csv:1: column 'vcpu': is in the header twice"),
+        ("a.csv", "size,instance_type,vcpu\n", r"a\.csv: states no figure of a size"),
+        ("a.csv", "size,vcpu\nx,\n", r"a\.csv: states no figure of a size"),
+        ("a.csv", '[{"size": "x"}]', r"a\.csv: is JSON, where a CSV file is expected"),
+        ("a.json", '[{}, {"pricing": ["x"]}]', r"a\.json:2: entry 2 has a pricing that is not an object"),
         ("a.csv", "size,vcpu\nx,1,2\n", r"a\.csv:2: has 3 cells where the header names 2 columns"),
         ("a.json", '[{"size": ', r"is not whole JSON: .* \(before byte 10\)"),
         ("a.json", "[7]", "entry 1 is not an object"),
@@ -220,6 +264,8 @@ def test_the_command_prints_the_share_that_agrees_and_writes_every_judgement(
     )
     (row,) = csv.DictReader(out.read_text().splitlines())
     assert (row["line"], row["says"], row["expected"], row["verdict"]) == ("2", "12", "24", "wrong")
+    later = run_command(few_sizes_url, "audit", str(file), "--as", "skypilot", "--day", "2999-01-01")
+    assert (later.returncode, "must not be later than" in later.stderr) == (2, True)
     assert "the formats are skypilot (" in run_command(few_sizes_url, "audit", str(file), "--as", "?").stderr
 
 
