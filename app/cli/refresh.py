@@ -322,12 +322,12 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None, file: Pat
         refused={refused.region: refused.reasons for refused in refresh.refused},
     )
     saved = ["--file", quote(str(file)), f"--day {refresh.day}"] if file else []
-    for fetched, hint in (
-        (True, f"To take the refused lists as they are: vmsizes refresh {name} --accept"),
-        (False, f"To fetch again what failed: vmsizes refresh {name}"),
+    for remedy, hint in (
+        ("accept", f"To take the refused lists as they are: vmsizes refresh {name} --accept"),
+        ("fetch", f"To fetch again what failed: vmsizes refresh {name}"),
     ):
-        names = [refused.region for refused in refresh.refused if refused.fetched is fetched]
-        if names and (fetched or not file):
+        names = [refused.region for refused in refresh.refused if refused.remedy == remedy]
+        if names and (remedy == "accept" or not file):
             chosen = names if len(names) < regions or regions == 1 else []
             result.hints.append(" ".join([hint, *(f"--region {region}" for region in chosen), *saved]))
     return result

@@ -153,6 +153,19 @@ def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, c
 
 
 @pytest.mark.takes_seconds
+def test_of_a_list_that_cannot_be_accepted_no_command_says_that_it_can(run: Run, catalog: str, tmp_path: Path) -> None:
+    file = tmp_path / "page.json"
+    items = [*prices_of_one_size(), item(armRegionName="mars"), item(armRegionName="westus", armSkuName="Standard_NQ1")]
+    page = {"Items": items, "Count": len(items), "BillingCurrency": "USD", "NextPageLink": None}
+    file.write_text(json.dumps(page), encoding="utf-8")
+    done = run(catalog, "refresh", "azure-prices", "--file", str(file))
+    assert done.returncode == 3
+    assert "refused: mars: " in done.stderr
+    assert "refused: westus: none of 1 items is a price of a size that the catalog has" in done.stderr
+    assert "vmsizes refresh azure-prices" not in done.stderr
+
+
+@pytest.mark.takes_seconds
 def test_names_that_only_prices_have_are_told_until_they_are_taken(run: Run, catalog: str) -> None:
     arguments = ("refresh", "azure-prices", "--region", "eastus", "--url")
     names = [f"Standard_NQ{n}_v1" for n in range(10, 40)]

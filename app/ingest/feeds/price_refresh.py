@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from typing import Unpack
+from typing import Literal, Unpack
 
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
@@ -67,11 +67,11 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRegion:
-    """A region whose newest list is not taken: its prices stay as they are. `fetched`: there is a list to accept."""
+    """A region whose newest list is not taken: its prices stay as they are, unless its `remedy` is tried, if any."""
 
     region: str
     reasons: tuple[str, ...]
-    fetched: bool
+    remedy: Literal["accept", "fetch"] | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,7 +157,7 @@ def run_price_refresh(
     if feed.file and not seen | failures.keys():
         raise BadData("has no items", file=str(feed.file))
     for region, reason in failures.items():
-        refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
+        refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), remedy="fetch"))
     refresh.refused.sort(key=lambda refused: refused.region)
     if not feed.file:
         for refused in {name for region in refresh.refused for name in api.lists((region.region,))}:
@@ -233,9 +233,12 @@ def refresh_prices(
         refresh.unmatched += unmatched
         listed = every.where(lambda price: price.size not in unmatched)  # noqa: B023  # called at once
         reasons: tuple[str, ...] = ()
+        remedy: Literal["accept", "fetch"] | None = "accept"
         if listed.region not in names.regions:
             reasons = (explain_unknown_region(listed.region, names.regions),)
+            remedy = None
         elif not len(listed):
+            remedy = "fetch"
             reasons = (
                 f"none of {listed.items} items is a price{' of a size that the catalog has' if unmatched else ''}",
             )
@@ -254,7 +257,7 @@ def refresh_prices(
         refresh.left_out.update(listed.left_out)
         refresh.reported += listed.reported
         if reasons:
-            refresh.refused.append(RefusedRegion(region=listed.region, reasons=reasons, fetched=True))
+            refresh.refused.append(RefusedRegion(region=listed.region, reasons=reasons, remedy=remedy))
         else:
             refresh.lists.append(listed)
     return refresh
