@@ -141,7 +141,7 @@ _MAX_RATIO, _MIN_BOMB_BYTES = 200, 64 * 2**20
 
 _CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters but tabs and line ends, and those that reverse the order in which text is shown."""
-_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
+NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
 _JSON_KEY = re.compile(r'"(\w{1,40})"\s*:')
 _QUOTED_CHARACTERS = 100
@@ -149,9 +149,15 @@ _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATORS = ",;\t"
 """What separates cells, whichever the header has most of: spreadsheets copy tabs, and some save semicolons."""
 _SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+SIZE_NAME_RULE = "must be the name of a size: up to 100 letters, digits, `_`, `-`, `.` and `+`"
 _FIRST_YEAR, _LAST_YEAR = 2006, 2099
 """Virtual machines are sold since 2006; a date outside of these years is a typing error."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def is_size_name(name: str) -> bool:
+    """Return whether a text may be the name of a size, as `SIZE_NAME_RULE` says."""
+    return bool(_SIZE_NAME.fullmatch(name) and size_key(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +187,8 @@ class CsvRow:
     def size_name(self, column: str) -> str:
         """Return the cell as the name of a size."""
         name = self.text(column)
-        if not _SIZE_NAME.fullmatch(name) or not size_key(name):
-            raise self.error(column, "must be the name of a size: up to 100 letters, digits, `_`, `-`, `.` and `+`")
+        if not is_size_name(name):
+            raise self.error(column, SIZE_NAME_RULE)
         return name
 
     def optional(self, column: str) -> str | None:
@@ -198,7 +204,7 @@ class CsvRow:
 
     def positive(self, column: str) -> Decimal:
         """Return the cell as an exact number above zero; exponents and signs are refused."""
-        if not _NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
+        if not NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
             raise self.error(column, "must be a number above 0, written like 3.673")
         return number
 

@@ -4,6 +4,7 @@ GPU models and their memory are not taken: the API names a card without its form
 for some cards and in GiB for others.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -14,12 +15,24 @@ from typing import Any
 from app.catalog.fields import FactValue
 from app.catalog.readings import Progress, SourceRow
 from app.errors import BadData
-from app.ingest.feeds.resource_skus import Entry, SkuMapper, Stated, read_entries
+from app.ingest.feeds.resource_skus import Entry, NotAValue, SkuMapper, Stated, read_entries, to_field, to_number
 from app.ingest.files import describe_json
 
 Figure = tuple[FactValue, str]
 """A value in the unit of its field, and what the API says."""
 _NETWORK = re.compile(r"(?:(?P<cards>\d+)x )?(?:Up to )?(?P<gigabit>\d+(?:\.\d+)?) Gigabit")
+
+
+def _within(section: str, read: Callable[[Entry], Figure | None], allowed: str) -> Callable[[Entry], Figure | None]:
+    """Return a reader of a section, which raises NotAValue where that is not in the form of the API."""
+
+    def checked(entry: Entry) -> Figure | None:
+        try:
+            return read(entry)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise NotAValue(section, json.dumps(entry.get(section), default=str), allowed) from error
+
+    return checked
 
 
 def _at(*path: str, unit: Fraction | None = None) -> Callable[[Entry], Figure | None]:
@@ -31,19 +44,18 @@ def _at(*path: str, unit: Fraction | None = None) -> Callable[[Entry], Figure | 
             value = value.get(name) if isinstance(value, dict) else None
         if value is None or isinstance(value, bool):
             return None if value is None else (value, str(value))
-        number = Decimal(str(value))
-        if not number.is_finite() or number < 0:
-            raise ValueError(value)
-        number = number * unit.numerator / unit.denominator if unit is not None else number
-        return (int(number) if number == int(number) else number), str(value)
+        number = to_number(path[-1], value)
+        return (number * unit.numerator / unit.denominator if unit is not None else number), str(value)
 
     return read
 
 
+_ARCH_OF = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
+
+
 def _arch(entry: Entry) -> Figure | None:
     names = entry.get("ProcessorInfo", {}).get("SupportedArchitectures") or []
-    arch_of = {"x86_64": "x64", "x86_64_mac": "x64", "arm64": "arm64", "arm64_mac": "arm64"}
-    arches = {arch_of[name] for name in names if name != "i386"}
+    arches = {_ARCH_OF[name] for name in names if name != "i386"}
     return (arches.pop(), " ".join(names)) if len(arches) == 1 else None
 
 
@@ -56,8 +68,9 @@ def _gpu_count(entry: Entry) -> Figure:
     """Return the GPUs: of a part of one the Count is 0, and each of the logical GPUs has its share."""
     total = Fraction(0)
     for gpu in entry.get("GpuInfo", {}).get("Gpus") or ():
-        share = Fraction(str(gpu.get("GpuPartitionSize") or 1))
-        total += Fraction(gpu["Count"]) or Fraction(gpu["LogicalGpuCount"]) * share
+        share = Fraction(to_number("GpuPartitionSize", gpu.get("GpuPartitionSize") or 1))
+        count = Fraction(to_number("Count", gpu["Count"]))
+        total += count or Fraction(to_number("LogicalGpuCount", gpu["LogicalGpuCount"])) * share
     return total, str(entry.get("GpuInfo", {}).get("Gpus", "no GpuInfo"))
 
 
@@ -72,10 +85,11 @@ def _disks(kind: str, what: str) -> Callable[[Entry], Figure | None]:
         if not disks or has_nvme is not (kind == "nvme"):
             return None
         if what == "count":
-            return sum(int(disk["Count"]) for disk in disks), str(disks)
-        return round(Decimal(str(storage["TotalSizeInGB"])) * 10**9 / 2**30, 2), str(storage["TotalSizeInGB"])
+            return Decimal(sum(to_number("Count", disk["Count"]) for disk in disks)), str(disks)
+        total = storage["TotalSizeInGB"]
+        return round(to_number("TotalSizeInGB", total) * 10**9 / 2**30, 2), str(total)
 
-    return read
+    return _within("InstanceStorageInfo", read, "must have TotalSizeInGB, and list Disks, each with a Count")
 
 
 def _network(entry: Entry) -> Figure | None:
@@ -94,11 +108,11 @@ _EBS = ("EbsInfo", "EbsOptimizedInfo")
 READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "vcpus": _at("VCpuInfo", "DefaultVCpus"),
     "physical_cores": _at("VCpuInfo", "DefaultCores"),
-    "cpu_vendor": _cpu_vendor,
-    "arch": _arch,
+    "cpu_vendor": _within("ProcessorInfo", _cpu_vendor, "must be an object with a Manufacturer"),
+    "arch": _within("ProcessorInfo", _arch, f"must list SupportedArchitectures of i386, {', '.join(_ARCH_OF)}"),
     "burstable": _at("BurstablePerformanceSupported"),
     "memory_gib": _at("MemoryInfo", "SizeInMiB", unit=Fraction(1, 1024)),
-    "gpu_count": _gpu_count,
+    "gpu_count": _within("GpuInfo", _gpu_count, "must list Gpus, each with a Count, or with 0 and a LogicalGpuCount"),
     "nvme_disk_gib": _disks("nvme", "gib"),
     "nvme_disk_count": _disks("nvme", "count"),
     "temp_disk_gib": _disks("temp", "gib"),
@@ -107,8 +121,8 @@ READERS: Mapping[str, Callable[[Entry], Figure | None]] = {
     "uncached_disk_iops": _at(*_EBS, "BaselineIops"),
     "uncached_disk_mbps": _at(*_EBS, "BaselineThroughputInMBps"),
     "max_nics": _at("NetworkInfo", "MaximumNetworkInterfaces"),
-    "network_mbps": _network,
-    "fabric": _fabric,
+    "network_mbps": _within("NetworkInfo", _network, "must be an object with a NetworkPerformance"),
+    "fabric": _within("NetworkInfo", _fabric, "must be an object with EfaSupported"),
     "hibernation": _at("HibernationSupported"),
 }
 """What reads each field of a size from an instance type."""
@@ -141,17 +155,17 @@ class TypeMapper(SkuMapper):
     def add(self, entry: Entry) -> None:
         """Take the figures of one type; a type that is listed twice, and a figure that is none, are reported."""
         self.entries += 1
-        name = str(entry.get("InstanceType") or "")
-        key = self.identify(name)
-        if not name or key in self._sizes:
-            self._report(name, "InstanceType", name, "is listed twice" if name else "names no size")
+        if (named := self._named(entry, "InstanceType")) is None:
+            return
+        key, name = named
+        if key in self._sizes:
+            self._report(name, "InstanceType", name, "is listed twice")
             return
         self._names[key], self._sizes[key] = name, {}
         for column, read in READERS.items():
             try:
-                figure = read(entry)
-            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-                self._report(name, column, name, f"is not a value of {column}: {error!r}")
-                continue
-            if figure is not None:
-                self._sizes[key][column] = Stated(value=figure[0], raw=figure[1][:200], line=self.entries)
+                if (figure := read(entry)) is not None:
+                    value = to_field(column, column, *figure)
+                    self._sizes[key][column] = Stated(value=value, raw=figure[1][:200], line=self.entries)
+            except NotAValue as error:
+                self._report(name, column, error.cell, f"is not a value of {column}: {error}")

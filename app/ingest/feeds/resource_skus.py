@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, Unpack
@@ -21,9 +22,10 @@ import httpx
 from sqlalchemy import Engine, select
 
 from app.catalog.column_types import table_of
-from app.catalog.fields import FactValue, too_large
+from app.catalog.fields import SIZE_FIELDS, FactValue, too_large
 from app.catalog.models import Availability, Fact
 from app.catalog.names import region_key, size_key
+from app.catalog.providers import provider_of
 from app.catalog.readings import (
     AvailabilityRow,
     FileRead,
@@ -34,12 +36,21 @@ from app.catalog.readings import (
     StatedFact,
     no_progress,
 )
-from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.facts import load_size_providers, load_subject_keys
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download, tls_context
 from app.ingest.feeds.gate import find_loss, load_region_codes
-from app.ingest.files import describe_json, json_items, open_json, refuse_special_file, sha256_of
+from app.ingest.files import (
+    NUMBER,
+    SIZE_NAME_RULE,
+    describe_json,
+    is_size_name,
+    json_items,
+    open_json,
+    refuse_special_file,
+    sha256_of,
+)
 from app.ingest.run import IngestOptions, IngestOutcome, ingest
 
 SOURCE_ID = "azure-resource-skus"
@@ -61,37 +72,56 @@ _CONSTRAINED = re.compile(r"\d+-\d+")
 Reader = Callable[[Capabilities], Figure | None]
 
 
-def _read(name: str, convert: Callable[[str], FactValue]) -> Reader:
-    """Return a reader of a capability, which raises ValueError or KeyError where it is not as expected."""
-    return lambda capabilities: (name, convert(capabilities[name])) if name in capabilities else None
+class NotAValue(Exception):
+    """A `cell`, under a name in an answer, that a field cannot have; the message says what is allowed."""
+
+    def __init__(self, name: str, cell: object, allowed: str) -> None:
+        super().__init__(allowed)
+        self.name, self.cell = name, cell
 
 
-def _number(name: str, divisor: int = 1) -> Reader:
+def _read(name: str, convert: Callable[[str], FactValue], allowed: str = "") -> Reader:
+    """Return a reader of a capability, which raises NotAValue where that cannot be converted."""
+
+    def read(capabilities: Capabilities) -> Figure | None:
+        try:
+            return (name, convert(capabilities[name])) if name in capabilities else None
+        except (KeyError, ValueError) as error:
+            raise NotAValue(name, capabilities[name], allowed) from error
+
+    return read
+
+
+def to_number(name: str, cell: object) -> Decimal:
+    """Return a cell as a number that is not negative, without an exponent, which may be endless; raises NotAValue."""
+    if not NUMBER.fullmatch(str(cell)):
+        raise NotAValue(name, cell, "must be a number from 0, written like 3.5")
+    return Decimal(str(cell))
+
+
+def to_field(column: str, name: str, value: FactValue, cell: object) -> FactValue:
+    """Return a value as a field of a size has it; raises NotAValue for the cell where it cannot."""
+    spec, is_flag, problem = SIZE_FIELDS[column], isinstance(value, bool), None
+    if is_flag is not (spec.kind == "boolean"):
+        problem = "must be a number" if is_flag else "must be true or false"
+    elif isinstance(value, int | Decimal | Fraction):
+        is_whole = spec.kind != "integer" or value == int(value)
+        problem = too_large(spec.kind, Fraction(value), spec.unit) if is_whole else "must be a whole number"
+    if problem:
+        raise NotAValue(name, cell, problem)
+    return int(value) if spec.kind == "integer" and isinstance(value, Decimal) else value
+
+
+def _number(name: str, divisor: int = 1) -> Callable[[Capabilities], tuple[str, Decimal] | None]:
     """Return a reader of a number that is not negative, divided by what makes it the field's unit."""
-
-    def convert(text: str) -> Decimal:
-        number = Decimal(text)
-        if not number.is_finite() or number < 0 or too_large("number", number):
-            raise ValueError
-        return number / divisor
-
-    return _read(name, convert)
-
-
-def _integer(name: str) -> Reader:
-    def convert(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text) or too_large("integer", Decimal(text)):
-            raise ValueError
-        return int(text)
-
-    return _read(name, convert)
+    return lambda stated: (name, to_number(name, stated[name]) / divisor) if name in stated else None
 
 
 _FLAGS = {"True": True, "False": False}
 
 
 def _flag(name: str, *, negated: bool = False) -> Reader:
-    return _read(name, lambda text: _FLAGS[text] is not negated)
+    return _read(name, lambda text: _FLAGS[text] is not negated, "must be True or False")
 
 
 def _listed(name: str, item: str) -> Reader:
@@ -109,21 +139,21 @@ def _nvme_disks(capabilities: Capabilities) -> Figure | None:
     names = ("NvmeDiskSizeInMiB", "NvmeSizePerDiskInMiB")
     if not all(name in capabilities for name in names):
         return None
-    total, per_disk = (int(capabilities[name]) for name in names)
-    return (names[1], total // per_disk) if per_disk > 0 and total % per_disk == 0 else None
+    total, per_disk = (Fraction(to_number(name, capabilities[name])) for name in names)
+    return (names[1], int(total / per_disk)) if per_disk and total % per_disk == 0 else None
 
 
 READERS: Mapping[str, Reader] = {
     "memory_gib": _number("MemoryGB"),
-    "arch": _read("CpuArchitectureType", {"x64": "x64", "Arm64": "arm64"}.__getitem__),
+    "arch": _read("CpuArchitectureType", {"x64": "x64", "Arm64": "arm64"}.__getitem__, "must be x64 or Arm64"),
     "parent_size": _read("ParentSize", str),
     "temp_disk_gib": _temp_disk,
     "nvme_disk_gib": _number("NvmeDiskSizeInMiB", MIB_PER_GIB),
     "nvme_disk_count": _nvme_disks,
-    "max_data_disks": _integer("MaxDataDiskCount"),
-    "uncached_disk_iops": _integer("UncachedDiskIOPS"),
+    "max_data_disks": _number("MaxDataDiskCount"),
+    "uncached_disk_iops": _number("UncachedDiskIOPS"),
     "uncached_disk_mbps": _number("UncachedDiskBytesPerSecond", 10**6),
-    "max_nics": _integer("MaxNetworkInterfaces"),
+    "max_nics": _number("MaxNetworkInterfaces"),
     "infiniband": _flag("RdmaEnabled"),
     "premium_storage": _flag("PremiumIO"),
     "ultra_disk": _flag("UltraSSDAvailable"),
@@ -139,7 +169,11 @@ READERS: Mapping[str, Reader] = {
     "nvme_interface": _listed("DiskControllerTypes", "NVMe"),
     "confidential_computing": _read("ConfidentialComputingType", str),
     # A day in UTC, as its name says.
-    "retirement_date": _read("RetirementDateUtc", lambda text: datetime.strptime(text, "%m/%d/%Y").date()),  # noqa: DTZ007
+    "retirement_date": _read(
+        "RetirementDateUtc",
+        lambda text: datetime.strptime(text, "%m/%d/%Y").date(),  # noqa: DTZ007
+        "must be a date written as MM/DD/YYYY",
+    ),
 }
 """What reads each field from the capabilities; those named MB or GB count MiB and GiB, rates are bytes a second."""
 
@@ -147,9 +181,9 @@ READERS: Mapping[str, Reader] = {
 def _vcpus(name: str, capabilities: Capabilities) -> Figure | None:
     """Return the vCPUs that one gets; `vCPUs` alone may be the parent's where a size is constrained."""
     if "vCPUsAvailable" in capabilities:
-        return _integer("vCPUsAvailable")(capabilities)
+        return _number("vCPUsAvailable")(capabilities)
     constrained = "ParentSize" in capabilities or _CONSTRAINED.search(name) is not None
-    return None if constrained else _integer("vCPUs")(capabilities)
+    return None if constrained else _number("vCPUs")(capabilities)
 
 
 # Entries
@@ -168,8 +202,9 @@ class Stated:
 class SkuMapper:
     """Collects the entries of sizes over all regions; a field on which regions differ is not stated but reported.
 
-    `regions` are those of the catalog; others are reported. `identify` returns the key of a size by any of its names.
-    Facts name the id of `source` as their file, so that those of a day replace those before.
+    `regions` are those of the catalog; others are reported, and so are sizes whose keys are in `other_providers`.
+    `identify` returns the key of a size by any of its names. Facts name the id of `source` as their file, so that those
+    of a day replace those before.
     """
 
     source: ClassVar = SourceRow(
@@ -185,12 +220,13 @@ class SkuMapper:
 
     regions: Collection[str] = ()
     identify: Callable[[str], str] = size_key
+    other_providers: Collection[str] = ()
     _sizes: dict[str, dict[str, Stated]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _differing: dict[tuple[str, str], Stated] = field(default_factory=dict)
     _zones: dict[tuple[str, str], set[str]] = field(default_factory=dict)
     _lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
+    _reports: dict[tuple[str, str, str], Report] = field(default_factory=dict)
     entries: int = 0
 
     def add(self, entry: Entry) -> None:
@@ -198,11 +234,9 @@ class SkuMapper:
         self.entries += 1
         if str(entry.get("resourceType") or "").lower() != "virtualmachines":
             return
-        name = str(entry.get("name") or "").strip()
-        if not name:
-            self._report("", "name", None, "names no size")
+        if (named := self._named(entry, "name")) is None:
             return
-        key = self.identify(name)
+        key, name = named
         self._add_places(key, entry)
         self._names.setdefault(key, name)
         stated = self._sizes.setdefault(key, {})
@@ -211,6 +245,17 @@ class SkuMapper:
             if first.value != value and (key, column) not in self._differing:
                 self._differing[key, column] = first
                 self._report(name, capability, raw, f"{first.raw} in another region (entry {first.line}); not taken")
+
+    def _named(self, entry: Entry, column: str) -> tuple[str, str] | None:
+        """Return the key and the name of an entry's size; None, with a report, for no name or another provider's."""
+        written = entry.get(column)
+        name = written.strip() if isinstance(written, str) else ""
+        key = self.identify(name) if is_size_name(name) else ""
+        if key and key not in self.other_providers:
+            return key, name
+        detail = "is a size of another provider" if key else SIZE_NAME_RULE if written else "names no size"
+        self._report("", column, written, detail, key=str(written))
+        return None
 
     def _add_places(self, key: str, entry: Entry) -> None:
         """Note the regions of an entry with their zones; zones are numbers, and none where they cannot be chosen."""
@@ -236,13 +281,12 @@ class SkuMapper:
             yield "quota_family", "family", family, family
         for column, read in {"vcpus": lambda stated: _vcpus(name, stated), **READERS}.items():
             try:
-                figure = read(capabilities)
-            except (ValueError, KeyError, InvalidOperation):
-                self._report(name, column, capabilities, f"is not a value of {column}")
-                continue
-            if figure is not None:
-                capability, value = figure
-                yield column, capability, value, capabilities[capability]
+                if (figure := read(capabilities)) is not None:
+                    capability, value = figure
+                    raw = capabilities[capability]
+                    yield column, capability, to_field(column, capability, value, raw), raw
+            except NotAValue as error:
+                self._report(name, error.name, error.cell, f"is not a value of {column}: {error}", key=column)
 
     def _items(self, entry: Entry, name: str, kind: type[Item]) -> list[Item]:
         """Return the items of a list in an entry; those of another kind than the API sends are reported."""
@@ -254,12 +298,12 @@ class SkuMapper:
             self._report("", name, items, "is not the list that the API sends; what is not in its form is not taken")
         return kept
 
-    def _report(self, size: str, column: str, cell: object, detail: str) -> None:
-        """Keep one report of a size and column."""
+    def _report(self, size: str, column: str, cell: object, detail: str, key: str = "") -> None:
+        """Keep one report of a size and column, or of a key there."""
         text = None if cell is None else str(cell)[:200]
         of_size = f"{size}: {detail}" if size else detail
         report = Report(file=self.source.id, line=self.entries, column=column, cell=text, detail=of_size)
-        self._reports.setdefault((size, column), report)
+        self._reports.setdefault((size, column, key), report)
 
     def read(self, path: Path, progress: Progress) -> None:
         """Take the entries of the files at a path; raises BadData where none is a size."""
@@ -446,7 +490,10 @@ def run_sku_refresh(
     path = origin.folder if isinstance(origin, SkuApi) else origin
     with read_session(engine) as session:
         regions, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
-    mapper = mapper_type(regions=frozenset(regions), identify=identify)
+        providers, stated_by = load_size_providers(session)
+    provider = provider_of(mapper_type.source.publisher).id
+    others = {key for key in stated_by if providers[key] != provider}
+    mapper = mapper_type(regions=frozenset(regions), identify=identify, other_providers=others)
     mapper.read(path, progress)
     fact, availability = table_of(Fact).c, table_of(Availability).c
     stated = select(fact.subject).where(fact.source_id == mapper.source.id, fact.kind == "size").distinct()

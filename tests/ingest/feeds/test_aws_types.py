@@ -1,6 +1,7 @@
 """What an instance type of DescribeInstanceTypes states of a size."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -10,10 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from app.catalog.readings import Reading
 from app.errors import BadData
 from app.ingest.feeds.aws_types import TypeMapper
 from app.ingest.feeds.resource_skus import run_sku_refresh
-from tests.factories import NOW
+from app.ingest.run import ingest
+from tests.factories import NOW, size, source
 
 DAY = date(2026, 10, 27)
 L4 = {"Count": 0, "GpuPartitionSize": 0.125, "LogicalGpuCount": 1, "Name": "L4", "MemoryInfo": {"SizeInMiB": 2861}}
@@ -100,22 +103,53 @@ def test_the_network_is_what_it_is_called(performance: str, mbps: int | None) ->
 
 
 @pytest.mark.parametrize(
-    ("more", "column", "detail"),
+    ("more", "column", "cell", "detail"),
     [
-        ({"MemoryInfo": {"SizeInMiB": -1}}, "memory_gib", "is not a value of memory_gib"),
-        ({"VCpuInfo": {"DefaultVCpus": "two"}}, "vcpus", "is not a value of vcpus"),
-        ({"ProcessorInfo": {"SupportedArchitectures": ["riscv64"]}}, "arch", "is not a value of arch"),
-        ({"GpuInfo": {"Gpus": [{}]}}, "gpu_count", "is not a value of gpu_count"),
-        ({"InstanceStorageInfo": {"Disks": [{}], "NvmeSupport": "required"}}, "nvme_disk_gib", "is not a value of"),
-        ({"InstanceType": ""}, "InstanceType", "names no size"),
+        ({"MemoryInfo": {"SizeInMiB": -1}}, "memory_gib", "-1", "is not a value of memory_gib: must be a number from"),
+        ({"MemoryInfo": {"SizeInMiB": Decimal("1e30")}}, "memory_gib", "1E+30", "must be a number from 0, written"),
+        ({"MemoryInfo": {"SizeInMiB": 10**16}}, "memory_gib", "1" + "0" * 16, "must be below 1,000,000,000,000 GiB"),
+        ({"VCpuInfo": {"DefaultVCpus": "two"}}, "vcpus", "two", "is not a value of vcpus: must be a number from 0"),
+        ({"VCpuInfo": {"DefaultVCpus": Decimal("8.5")}}, "vcpus", "8.5", "must be a whole number"),
+        ({"VCpuInfo": {"DefaultVCpus": Decimal("1e400")}}, "vcpus", "1E+400", "must be a number from 0"),
+        ({"VCpuInfo": {"DefaultVCpus": 3_000_000_000}}, "vcpus", "3000000000", "must be at most 2147483647"),
+        ({"VCpuInfo": {"DefaultVCpus": True}}, "vcpus", "True", "must be a number"),
+        ({"HibernationSupported": 1}, "hibernation", "1", "must be true or false"),
+        (
+            {"ProcessorInfo": {"SupportedArchitectures": ["riscv64"]}},
+            "arch",
+            '{"SupportedArchitectures": ["riscv64"]}',
+            "is not a value of arch: must list SupportedArchitectures of i386, x86_64",
+        ),
+        ({"GpuInfo": {"Gpus": [{}]}}, "gpu_count", '{"Gpus": [{}]}', "is not a value of gpu_count: must list Gpus"),
+        ({"GpuInfo": {"Gpus": [{"Count": Decimal("1e99999999")}]}}, "gpu_count", "1E+99999999", "must be a number"),
+        (
+            {"InstanceStorageInfo": {"Disks": [{}], "NvmeSupport": "required"}},
+            "nvme_disk_gib",
+            '{"Disks": [{}], "NvmeSupport": "required"}',
+            "is not a value of nvme_disk_gib: must have TotalSizeInGB",
+        ),
+        ({"InstanceType": ""}, "InstanceType", "", "names no size"),
+        ({"InstanceType": 7}, "InstanceType", "7", "must be the name of a size: up to 100 letters"),
+        ({"InstanceType": "../../x"}, "InstanceType", "../../x", "must be the name of a size: up to 100 letters"),
     ],
 )
-def test_a_figure_that_is_none_is_reported(more: dict[str, Any], column: str, detail: str) -> None:
+def test_a_figure_that_is_none_is_reported(more: dict[str, Any], column: str, cell: str, detail: str) -> None:
     mapper = TypeMapper()
     mapper.add(entry(**more))
     report = mapper.finish(day=DAY, sha256="0").reports[0]
-    assert (report.line, report.column) == (1, column)
+    assert (report.line, report.column, report.cell) == (1, column, cell)
     assert detail in report.detail
+
+
+def test_a_size_of_another_provider_is_reported_and_not_taken(engine: Engine, tmp_path: Path) -> None:
+    azure = Reading(sources=(replace(source(), publisher="Microsoft"),), facts=size("Standard_D16ads_v5", vcpus=16))
+    ingest(engine, azure, now=NOW)
+    file = tmp_path / "types.json"
+    file.write_text(json.dumps([entry("Standard_D16ads_v5"), entry()]))
+    found, outcome = run_sku_refresh(engine, file, TypeMapper, day=DAY, now=NOW)
+    assert outcome is not None
+    (report,) = outcome.summary.reports
+    assert (found.sizes, report.cell, report.detail) == (1, "Standard_D16ads_v5", "is a size of another provider")
 
 
 def test_a_saved_answer_is_written_and_one_that_lost_most_sizes_is_refused(engine: Engine, tmp_path: Path) -> None:

@@ -160,22 +160,38 @@ def test_a_capability_is_read_as_what_it_means(field: str, capabilities: dict[st
 
 
 @pytest.mark.parametrize(
-    ("field", "capabilities"),
+    ("field", "capability", "value", "allowed"),
     [
-        ("retirement_date", {"RetirementDateUtc": "31/08/2023"}),
-        ("premium_storage", {"PremiumIO": "yes"}),
-        ("memory_gib", {"MemoryGB": "much"}),
-        ("memory_gib", {"MemoryGB": "-1"}),
-        ("max_nics", {"MaxNetworkInterfaces": "2.5"}),
-        ("arch", {"CpuArchitectureType": "riscv"}),
+        ("retirement_date", "RetirementDateUtc", "31/08/2023", "a date written as MM/DD/YYYY"),
+        ("premium_storage", "PremiumIO", "yes", "True or False"),
+        ("memory_gib", "MemoryGB", "much", "a number from 0, written like 3.5"),
+        ("memory_gib", "MemoryGB", "-1", "a number from 0, written like 3.5"),
+        ("memory_gib", "MemoryGB", "1e-99999999", "a number from 0, written like 3.5"),
+        ("memory_gib", "MemoryGB", "1000000000000", "below 1,000,000,000,000 GiB"),
+        ("max_nics", "MaxNetworkInterfaces", "2.5", "a whole number"),
+        ("vcpus", "vCPUs", "3000000000", "at most 2147483647"),
+        ("arch", "CpuArchitectureType", "riscv", "x64 or Arm64"),
+        ("nvme_disk_count", "NvmeSizePerDiskInMiB", "all", "a number from 0, written like 3.5"),
     ],
 )
-def test_a_value_of_another_kind_is_reported_and_the_rest_is_taken(field: str, capabilities: dict[str, str]) -> None:
-    reading = mapped(entry(**capabilities))
+def test_a_value_of_another_kind_is_reported_and_the_rest_is_taken(
+    field: str, capability: str, value: str, allowed: str
+) -> None:
+    reading = mapped(entry(**{capability: value}))
     assert field not in facts(reading)
     assert facts(reading)["max_data_disks"] == 8
     (report,) = reading.reports
-    assert report.detail == f"Standard_NC24ads_A100_v4: is not a value of {field}"
+    assert (report.column, report.cell) == (capability, value)
+    assert report.detail == f"Standard_NC24ads_A100_v4: is not a value of {field}: must be {allowed}"
+
+
+@pytest.mark.parametrize("name", ["../y z", "a" * 101, "Standard_", 7, "", None])
+def test_a_name_that_no_size_has_is_reported_and_not_taken(name: object) -> None:
+    reading = mapped(entry(), entry() | {"name": name})
+    assert {fact.subject for fact in reading.facts} == {"Standard_NC24ads_A100_v4"}
+    (report,) = reading.reports
+    assert (report.line, report.column, report.cell) == (2, "name", None if name is None else str(name))
+    assert report.detail.startswith("must be the name of a size: up to 100 letters" if name else "names no size")
 
 
 def test_entries_of_a_size_in_several_regions_are_one_size() -> None:
