@@ -60,6 +60,8 @@ def brute_force(items: list[dict[str, Any]], search: dict[str, Any]) -> tuple[in
     total, unknown = 0, Counter[str]()
     for item in items:
         open_fields = {FIELD_OF[name] for name in search if is_unknown(item, FIELD_OF[name])}
+        if search.get("fabric") == "InfiniBand" and item["infiniband"] is False:
+            open_fields.discard("fabric")
         asked = {name: value for name, value in search.items() if FIELD_OF[name] not in open_fields}
         if all(meets(name, item[FIELD_OF[name]], value) for name, value in asked.items()):
             total += not open_fields
@@ -154,3 +156,14 @@ def test_the_note_names_the_figure(client: httpx.Client) -> None:
     total = answer["undecided"]["total"]
     assert total > 10
     assert answer["undecided"]["detail"] == f"{total} more sizes may match: uncached_disk_iops is unknown for {total}"
+
+
+def test_a_size_that_is_known_to_have_no_infiniband_does_not_count_for_it(client: httpx.Client) -> None:
+    asked = {"name": "standard_nc24ads_a100_v4"}
+    (size,) = client.get("/sizes", params=asked).json()["items"]
+    assert (size["infiniband"], size["fabric"]) == (False, None)
+    page = client.get("/sizes", params={**asked, "fabric": "InfiniBand"}).json()
+    assert (page["total"], page["unknown"]) == (0, {})
+    infiniband = client.get("/sizes", params={"infiniband": True, "limit": 1}).json()
+    every = client.get("/sizes", params={"fabric": "InfiniBand", "limit": 1}).json()
+    assert (every["total"], every["unknown"]["fabric"]) == (infiniband["total"], infiniband["unknown"]["infiniband"])

@@ -300,6 +300,8 @@ class SizeQuestion:
         if not figures:
             return {}
         unknown = {name: self._unknown(field) for name, field in figures.items()}
+        if getattr(self.search, "fabric", None) == "infiniband":
+            unknown["fabric"] &= ~self.sets_by_value("infiniband").get(0, 0)  # some other fabric, or none
         possible = self.offered()
         for name in self.names:
             possible &= self.meets(name) | unknown.get(name, 0)
