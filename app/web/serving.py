@@ -52,7 +52,7 @@ _PARAMETER = re.compile(r"^([\w.]+)=(.*?):(?= )", re.DOTALL)
 _BOUNDARY = re.compile(r'multipart/form-data; *boundary="?([^";]{1,70})"?', re.IGNORECASE)
 _PART_NAME = re.compile(r'; *name="([^"]*)"')
 _LISTED_BY_API = re.compile(r"GET /\w+ (?:lists (?:them|all)|says where each region is).*")
-_NOT_IN_CLOUD = re.compile(r"not in provider=(\S+?);? *(?=$|GET )")
+_NOT_OF_CLOUD = re.compile(r"not of provider=(\S+)$")
 _MANY_ALLOWED = re.compile(r"(allowed are (?:[^,;]+, ){8})((?:[^,;]+, )+[^,;]+)")
 _LONG_WORD = re.compile(r"(\S{60})\S+")
 """A value of a message that is cut: its field has the whole."""
@@ -350,7 +350,7 @@ def _in_words(detail: str) -> str:
     """Return a message of the API for people: without the parameter's name, which its field has, and endpoints."""
     words = _PARAMETER.sub(r"“\2”:", detail)
     words = words.replace("region; GET /regions lists them", "region; a code is written like westeurope or us-east-1")
-    words = _NOT_IN_CLOUD.sub(lambda found: f"no region of {_clouds(found[1])}; ", words)
+    words = _NOT_OF_CLOUD.sub(lambda found: f"not of {_clouds(found[1])}", words)
     words = _MANY_ALLOWED.sub(lambda found: f"{found[1]}and {found[2].count(', ') + 1} others", words)
     words = _LISTED_BY_API.sub("", words).rstrip("; ")
     return _LONG_WORD.sub(lambda word: f"{word[1]}…", words)

@@ -36,7 +36,22 @@ def test_a_region_elsewhere_is_named_as_what_is_wrong(clouds: httpx.Client) -> N
 @pytest.mark.parametrize(
     ("params", "detail"),
     [
-        ({"region": "us-east-1", "provider": "azure"}, "region=us-east-1: not in provider=azure; GET /regions"),
+        (
+            {"region": "us-east-1", "provider": "azure"},
+            "region=us-east-1: is a region of AWS, not of provider=azure",
+        ),
+        (
+            {"region": "us-east-1", "provider": "azure", "continent": "north_america"},
+            "region=us-east-1: is a region of AWS, not of provider=azure",
+        ),
+        (
+            {"available_in": "eastus,westeurope", "provider": "aws,gcp"},
+            "available_in=eastus,westeurope: are regions of Azure, not of provider=aws,gcp",
+        ),
+        (
+            {"available_in": "eastus", "region": "us-east-1"},
+            "available_in=eastus: is a region of Azure, and region=us-east-1 is a region of AWS",
+        ),
         (
             {"available_in": "eastus,us-east-1"},
             "available_in=eastus,us-east-1: no size is in regions of aws and of azure",
@@ -48,8 +63,16 @@ def test_no_size_is_in_the_region_of_another_cloud(
     clouds: httpx.Client, path: str, params: dict[str, str], detail: str
 ) -> None:
     answer = clouds.get(path, params=params)
-    assert answer.status_code == 422
-    assert answer.json()["detail"].startswith(detail)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/unknown-value")
+    assert answer.json()["detail"] == detail
+
+
+@pytest.mark.parametrize("use", [{"resources": {}}, {"model": "llama-3.1-8b", "inference": {}}])
+@pytest.mark.parametrize("field", ["regions", "available_in"])
+def test_a_body_is_refused_for_a_region_of_another_cloud(clouds: httpx.Client, use: dict[str, Any], field: str) -> None:
+    answer = clouds.post("/fit", json=use | {"constraints": {field: ["eastus"], "provider": ["aws"]}})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, f"/body/constraints/{field}")
+    assert "eastus: is a region of Azure, not of " in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("where", [{}, {"region": "ap-northeast-1,ap-south-1"}, {"as_of": "2026-08-31"}])
@@ -244,9 +267,9 @@ def test_every_gpu_and_disk_controller_of_facets_finds_sizes(clouds: httpx.Clien
 
 def test_a_place_without_a_region_of_the_provider_names_both(clouds: httpx.Client) -> None:
     answer = clouds.get("/prices", params={"provider": "lambda", "continent": "africa"})
-    assert answer.json()["detail"] == "continent=africa: no region there is of provider=lambda"
+    assert answer.json()["detail"] == "continent=africa: no region there has provider=lambda"
     answer = clouds.get("/sizes", params={"country": "DE", "continent": "asia"})
-    assert answer.json()["detail"] == "continent=asia: no region there is of country=DE"
+    assert answer.json()["detail"] == "continent=asia: no region there has country=DE"
 
 
 def test_equal_spot_savings_are_in_the_order_of_names(clouds: httpx.Client) -> None:
@@ -479,7 +502,11 @@ FOREIGN = "region=us-east-1: is a region of AWS, and Standard_D8s_v5 is a size o
             "region=us-central1,us-east-1: are regions of AWS and of Google Cloud, and Standard_D8s_v5 is a size of",
         ),
         ("/sizes/m5.large/cost?region=eastus", "region=eastus: is a region of Azure, and m5.large is a size of AWS"),
-        ("/sizes/d8s_v5/similar?provider=azure&region=us-east-1", "region=us-east-1: not in provider=azure; "),
+        *((f"/{list_}?size=d8s_v5&region=us-east-1", FOREIGN) for list_ in ("prices", "changes", "refused-prices")),
+        ("/changes?size=standard_d8s_v5&region=us-east-1", FOREIGN),
+        ("/prices.csv?size=d8s_v5,e8s_v5&region=us-east-1", FOREIGN),
+        ("/changes?provider=aws&region=eastus", "region=eastus: is a region of Azure, not of provider=aws"),
+        ("/sizes/d8s_v5/similar?provider=azure&region=us-east-1", "region=us-east-1: is a region of AWS, not of "),
         ("/disks?region=us-east-1", "region=us-east-1: is a region of AWS, and the disks are Azure's"),
         (
             "/sizes/m5.large/buy?os=windows&hybrid_benefit=true",
@@ -498,6 +525,11 @@ def test_what_is_of_another_cloud_is_refused(clouds: httpx.Client, path: str, de
     [
         "/sizes/d8s_v5/cost?region=eastus,us-east-1",
         "/compare?size=d8s_v5,m5.large&region=us-east-1",
+        "/prices?size=d8s_v5,m5.large&region=us-east-1",
+        "/changes?size=d8s_v5,m5.large&region=us-east-1",
+        "/changes?size=d8s_v5,m5*&region=us-east-1",
+        "/sizes?available_in=eastus&region=us-east-1,westeurope",
+        "/sizes?available_in=eastus&provider=aws,azure",
         "/sizes/d8s_v5/similar?provider=aws&region=us-east-1",
         "/disks?region=westeurope,us-east-1",
         "/ui/sizes/d8s_v5?region=us-east-1",

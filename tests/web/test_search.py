@@ -203,7 +203,7 @@ def test_filters_and_errors_are_in_the_words_of_the_page(clouds: httpx.Client) -
     assert '<span class="of">Type</span> GPU accelerated' in chips
     other = clouds.get("/?provider=aws&region=westeurope", headers=HTML)
     assert other.status_code == 422
-    assert "region: “westeurope”: no region of AWS</a>" in other.text
+    assert "region: “westeurope”: is a region of Azure, not of AWS</a>" in other.text
     unknown = clouds.get("/?columns=colour", headers=HTML).text
     assert re.search(r"allowed are (\w+, ){8}and \d+ others", unknown)
 

@@ -24,7 +24,14 @@ from app.catalog.queries.filters import (
     matches_name,
     name_patterns,
 )
-from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
+from app.catalog.queries.lookups import (
+    check_cloud,
+    check_regions,
+    check_regions_of_sizes,
+    get_size_keys,
+    resolve_gpus,
+    resolve_series,
+)
 from app.catalog.queries.pagination import Listing, ListStatements, read_list
 from app.catalog.queries.params import (
     MAX_VALUES,
@@ -320,17 +327,22 @@ def normalize(catalog: Catalog, filters: FilterT) -> FilterT:
     """
     _check_moments(catalog, filters)
     check_regions(catalog.snapshot.regions, "region", filters.region)
-    sizes = [*filters.size]
+    check_cloud(catalog.snapshot.regions, "region", filters.region, filters.provider)
+    sizes, there = [*filters.size], list[str]()
     for index, name in enumerate(sizes):
         if "*" in name or "?" in name:
             continue
         try:
-            (sizes[index],) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+            (key,) = get_size_keys(catalog, (name,), catalog.snapshot.series)
+            sizes[index] = key
+            there.append(key)
         except NotFound as unknown:
             sizes[index] = size_key(name)  # of a size that is gone
             ((was_there,),) = catalog.fetch(BoundStatement(_KNOWN, {"key": sizes[index]}))
             if not was_there:
                 raise BadQuery("size", unknown.name, unknown.of_value("GET /sizes lists them")) from None
+    if sizes == there:  # a size that is gone, and those of a glob, may be of any cloud
+        check_regions_of_sizes(catalog, catalog.snapshot.regions, there, filters.region)
     return filters.model_copy(
         update={
             "size": tuple(sizes),

@@ -181,6 +181,18 @@ def clouds_of_regions(regions: "Mapping[str, RegionPlace]", codes: Sequence[str]
     return f"{'is a region' if len(codes) == 1 else 'are regions'} of {clouds}"
 
 
+def check_cloud(
+    regions: "Mapping[str, RegionPlace]", field: str, codes: Sequence[str], providers: Collection[str], than: str = ""
+) -> None:
+    """Check that one of the regions, which exist, is of one of the clouds, if both are given; raises BadQuery.
+
+    The error ends in how the client named the clouds: `than`, by default the parameter `provider`.
+    """
+    if codes and providers and not any(regions[code].provider in providers for code in codes):
+        detail = f"{clouds_of_regions(regions, codes)}, {than or 'not of provider=' + ','.join(providers)}"
+        raise BadQuery(field, ",".join(map(as_written, codes)), detail)
+
+
 def check_regions_of_sizes(
     reader: Reader, regions: "Mapping[str, RegionPlace]", keys: Sequence[str], codes: Sequence[str]
 ) -> None:
@@ -508,6 +520,7 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
     """
     providers: Collection[str] = getattr(params, "provider", ())
     regions: Collection[str] = getattr(params, "region", ())
+    check_cloud(places, "region", tuple(regions), providers)
     wanted: tuple[Collection[str], ...] = (providers, params.country, params.continent)
     if not (params.country or params.continent or (by_provider and providers)):
         return params
@@ -521,7 +534,7 @@ def place_regions(params: ParamsT, places: Mapping[str, RegionPlace], *, by_prov
         given = dict(zip(_FIELDS, map(",".join, wanted[::-1]), strict=True))
         others = [f"{name}={texts}" for name, texts in given.items() if texts and name != field]
         if others and any(getattr(place, field) in values for place in places.values()):
-            raise BadQuery(field, given[field], f"no region there is of {' and '.join(others)}")
+            raise BadQuery(field, given[field], f"no region there has {' and '.join(others)}")
         allowed = sorted({str(value) for place in places.values() if (value := getattr(place, field))})
         hint = did_you_mean(nearest(",".join(values), allowed), " ")
         detail = f"no region there is known; {hint}{field} is one of {', '.join(allowed)}"

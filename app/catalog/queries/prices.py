@@ -390,6 +390,7 @@ def render_prices(listing: PriceListing) -> str:
 def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
     check_regions(catalog.snapshot.regions, "region", filters.region)
+    named = filters.region
     filters = place_regions(filters, catalog.snapshot.regions, by_provider=True)
     if not (filters.size or filters.series or filters.gpu):
         return filters
@@ -397,6 +398,7 @@ def normalize_prices(catalog: Catalog, filters: FilterT) -> FilterT:
         keys = get_size_keys(catalog, filters.size, catalog.snapshot.series) if filters.size else ()
     except NotFound as unknown:
         raise BadQuery("size", unknown.name, unknown.of_value("GET /sizes lists them")) from None
+    check_regions_of_sizes(catalog, catalog.snapshot.regions, keys, named)
     gpus = resolve_gpus(catalog.snapshot.gpus, filters.gpu)
     series = resolve_series(catalog.snapshot.series, filters.series)
     return filters.model_copy(update={"size": keys, "series": series, "gpu": gpus})

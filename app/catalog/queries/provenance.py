@@ -322,6 +322,8 @@ def find_refused_prices(catalog: Catalog, search: RefusedPriceSearch) -> Listing
             (values["size_key"],) = get_size_keys(catalog, (search.size,), catalog.snapshot.series)
         except NotFound as unknown:
             raise BadQuery("size", search.size, unknown.of_value("GET /sizes lists them")) from None
+        if search.region is not None:
+            check_regions_of_sizes(catalog, catalog.snapshot.regions, (values["size_key"],), (search.region,))
     if search.source is not None:
         check_source(catalog, search.source)
     identity = f"refused {search.model_dump_json(exclude=search.page_param_names())}"

@@ -23,8 +23,10 @@ from app.catalog.providers import AZURE
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, exchange_rate_json, find_exchange_rate
 from app.catalog.queries.filters import check_sort, sort_names, to_sort_keys
 from app.catalog.queries.lookups import (
+    check_cloud,
     check_regions,
     check_word,
+    clouds_of_regions,
     get_size_keys,
     place_regions,
     resolve_gpus,
@@ -312,6 +314,10 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     if len(providers) > 1:
         detail = f"no size is in regions of {' and of '.join(sorted(providers))}"
         raise BadQuery("available_in", ",".join(selection.available_in), detail)
+    check_cloud(snapshot.regions, "available_in", selection.available_in, selection.provider)
+    sellers = {snapshot.regions[code].provider for code in selection.region}
+    than = f"and region={','.join(selection.region)} {clouds_of_regions(snapshot.regions, selection.region)}"
+    check_cloud(snapshot.regions, "available_in", selection.available_in, sellers, than)
     selection = place_regions(selection, snapshot.regions, by_provider=bool(selection.region))
     zones = getattr(selection, "min_zones", None)
     if zones is not None and len(selection.region) != 1:
