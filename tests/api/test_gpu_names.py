@@ -14,7 +14,7 @@ pytestmark = pytest.mark.first_database
         ("H100-80GB", {"h100-sxm-80"}), ("h100_sxm", {"h100-sxm-80"}), ("H100NVL", {"h100-nvl-94"}),
         ("NVIDIA H100 80GB HBM3", {"h100-sxm-80"}), ("Tesla-T4", {"t4"}), ("MI300X", {"mi300x"}),
         ("RTXPRO6000", {"rtx-pro-6000-bse"}), ("a100", {"a100-sxm-80", "a100-pcie-80", "a100-sxm-40"}),
-        ("*h100*", {"h100-sxm-80", "h100-nvl-94"}),
+        ("*h100*", {"h100-sxm-80", "h100-nvl-94"}), ("AMD MI300X", {"mi300x"}),
     ],
 )  # fmt: skip
 def test_a_gpu_is_found_by_a_usual_spelling(client: httpx.Client, name: str, gpus: set[str]) -> None:
@@ -26,7 +26,7 @@ def test_a_gpu_is_found_by_a_usual_spelling(client: httpx.Client, name: str, gpu
     "path",
     ["/sizes", "/facets", "/prices", "/sizes.csv", "/prices.csv", "/sizes.parquet", "/fit?min_gpu_mem=8", "/fit?q=a"],
 )
-@pytest.mark.parametrize("name", ["H100-40GB", "*x99*", "B100", "nvidia"])
+@pytest.mark.parametrize("name", ["H100-40GB", "*x99*", "B100", "nvidia", "a", "NVIDIA A", "form", "not stated"])
 def test_an_unknown_gpu_is_rejected(client: httpx.Client, path: str, name: str) -> None:
     answer = client.get(f"{path}{'&' if '?' in path else '?'}gpu={name}")
     assert answer.status_code == 422
@@ -46,6 +46,9 @@ def test_an_unknown_gpu_is_rejected(client: httpx.Client, path: str, name: str) 
         ("A10G", "A10"),
         ("MI300", "MI300X"),
         ("V100S", "V100"),
+        ("amd a100", "A100"),
+        ("Intel A100", "A100"),
+        ("Radeon A100", "A100"),
     ],
 )
 def test_a_gpu_that_is_not_there_names_those_whose_name_is_part_of_it(
@@ -58,6 +61,21 @@ def test_a_gpu_that_is_not_there_names_those_whose_name_is_part_of_it(
 def test_a_gpu_that_is_like_no_other_names_what_there_is(client: httpx.Client) -> None:
     detail = client.get("/sizes", params={"gpu": "L40S"}).json()["detail"]
     assert "L40S; GET /gpus lists them: A10, A100, GB200, " in detail
+
+
+@pytest.mark.one_database
+def test_all_gpus_that_sizes_have_are_named(clouds: httpx.Client) -> None:
+    detail = clouds.get("/sizes", params={"gpu": "Z*"}).json()["detail"]
+    named = detail.partition("GET /gpus lists them: ")[2].split(", ")
+    assert {"MI355X", "P4", "Radeon Pro V520", "T4"} <= set(named)
+    for name in (*named, "half of a K80 card", "K80 half"):
+        assert clouds.get("/sizes", params={"gpu": name, "limit": 1}).status_code == 200, name
+
+
+@pytest.mark.one_database
+def test_a_gpu_without_a_stated_form_is_found_by_its_words(clouds: httpx.Client) -> None:
+    items = clouds.get("/sizes", params={"gpu": "NVIDIA H200 form not stated"}).raise_for_status().json()["items"]
+    assert {row["gpu_id"] for row in items} == {"h200-form-not-stated"}
 
 
 @pytest.mark.parametrize("sent", ["gpu_vendor=NVIDJA", "cpu_vendor=ANM", "confidential_computing=SNPP", "series=NDx9"])

@@ -276,10 +276,15 @@ GpuRow = Mapping[str, Any]
 
 MODEL_CHARACTERS = 3
 """The shortest GPU name that is matched as part of a longer one, in characters."""
-_FILLER_WORDS = frozenset(
-    ("nvidia", "amd", "intel", "tesla", "instinct", "radeon", "geforce", "gpu", "tensor", "core", "accelerator")
-) | {"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7", "lpddr5x"}
+_FILLER_WORDS = frozenset(("gpu", "tensor", "core", "accelerator")) | {
+    *("hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7", "lpddr5x")
+}
 """Words that vendors and drivers put into GPU names and that distinguish no two GPUs of the catalog."""
+_VENDOR_OF_BRAND = {"tesla": "nvidia", "geforce": "nvidia", "instinct": "amd", "radeon": "amd"}
+_NO_NAMES = {"nvidia", "amd", "intel"} | {
+    *("a", "an", "of", "half", "whole", "card", "form", "not", "stated", "server", "edition", "generation")
+}
+"""Words that names of GPUs have beside what names a GPU."""
 
 
 def get_gpu(reader: Reader, name: str) -> GpuRow:
@@ -310,9 +315,10 @@ _GPUS = Statement(f"{select_all('gpu')} order by id", short=True)
 
 
 def gpu_words(row: GpuRow) -> frozenset[str]:
-    """Return the words of all names of a GPU, and the number of its memory in GiB."""
+    """Return the words of all names of a GPU, its vendor, and the number of its memory in GiB."""
     memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
-    return frozenset((memory, *(word for alias in _gpu_aliases(row) for word in _split_words(alias))))
+    names = (*_gpu_aliases(row), row["vendor"] or "")
+    return frozenset((memory, *(word for name in names for word in _split_words(name))))
 
 
 def _gpu_aliases(row: GpuRow) -> tuple[str, ...]:
@@ -329,8 +335,8 @@ def _split_words(name: str) -> tuple[str, ...]:
 
 
 def _meaningful_words(name: str, vocabulary: Collection[str]) -> list[str]:
-    """Return the words of a name that distinguish GPUs, `h100nvl` taken apart into h100 and nvl."""
-    words = (word for word in _split_words(name) if word not in _FILLER_WORDS)
+    """Return the words of a name that distinguish GPUs: `h100nvl` is taken apart, and a brand means its vendor."""
+    words = (_VENDOR_OF_BRAND.get(word, word) for word in _split_words(name) if word not in _FILLER_WORDS)
     return [part for word in words for part in _split_compound(word, vocabulary)]
 
 
@@ -346,8 +352,8 @@ def _split_compound(word: str, vocabulary: Collection[str]) -> Sequence[str]:
 
 
 def _ids_with_words(words_of: Mapping[str, Collection[str]], words: Sequence[str]) -> list[str]:
-    """Return the ids of the GPUs that have all these words; numbers alone name no GPU."""
-    if all(word.isdigit() for word in words):
+    """Return the ids of the GPUs that have all these words; numbers, vendors and common words name no GPU."""
+    if all(word.isdigit() or word in _NO_NAMES for word in words):
         return []
     return [id_ for id_, has in words_of.items() if set(words) <= set(has)]
 
@@ -376,12 +382,13 @@ def load_gpu_names(reader: Reader) -> GpuNames:
     """Read the names that GPUs have and that sizes give them: a size may name a model without a row of its own."""
     rows, of_sizes = find_gpus(reader), _read(reader, _GPUS_OF_SIZES)
     names = [*(row[column] for row in rows for column in ("id", "model", "family")), *(model for model, _ in of_sizes)]
+    without_row = {model for model, _ in of_sizes if model} - {row[of] for row in rows for of in ("model", "family")}
     vendors = {vendor for vendor in (*(row["vendor"] for row in rows), *(vendor for _, vendor in of_sizes)) if vendor}
     return GpuNames(
         names=frozenset(name.lower() for name in names if name),
         words={row["id"]: gpu_words(row) for row in rows},
         vendors=tuple(sorted(vendors)),
-        families=tuple(sorted({row["family"] for row in rows if row["family"]})),
+        families=tuple(sorted({row["family"] for row in rows if row["family"]} | without_row)),
         family_of={row["id"]: row["family"] or row["model"] for row in rows},
     )
 
