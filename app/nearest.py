@@ -7,7 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
-"""Names of at least this many letters and digits match within two typos, or one; shorter ones must be equal."""
+"""Names of at least this many letters and digits match within two typos, or one; shorter ones must be equal.
+
+`nearest` takes three letters for the only name of four that has one more: `nam` for `name`.
+"""
 
 MAX_NAME_LENGTH = 60
 """Longer names match nothing."""
@@ -66,7 +69,8 @@ google google_cloud gcloud gce -> gcp
 microsoft microsoft_azure -> azure
 oracle oracle_cloud -> oci
 uk -> GB
-location locations zone regions region -> region regions
+location locations regions region -> region regions
+zone zones -> min_zones zones
 page offset skip page_token start -> cursor
 per_page page_size top max_results pagesize -> limit
 order order_by orderby sort_by sortby -> sort
@@ -117,7 +121,14 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
     meant = [meaning for meaning in (*SYNONYMS.get(written, ()), *bounds) if meaning.partition("=")[0] in names]
     opposite = _opposite_in(written, _OPPOSITES)
     alike = [text for text in names if not opposite(text)]
-    return tuple(text for text in meant if text in alike or "=" in text)[:1] or closest_spellings(name, alike)
+    suggested = tuple(text for text in meant if text in alike or "=" in text)[:1]
+    return suggested or closest_spellings(name, alike) or _one_letter_longer(written, alike)
+
+
+def _one_letter_longer(written: str, names: Iterable[str]) -> tuple[str, ...]:
+    longer = [name for name in names if len(name) == ONE_TYPO_LENGTH]
+    near = [name for name in longer if any(name[:at] + name[at + 1 :] == written for at in range(ONE_TYPO_LENGTH))]
+    return tuple(near) if len(near) == 1 and written.isalpha() else ()
 
 
 def _opposite_in(written: str, pairs: Iterable[tuple[str, str]]) -> Callable[[str], bool]:

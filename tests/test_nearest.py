@@ -34,7 +34,9 @@ FILTERS, PRICES, CONSTRAINTS, FIT = (
         ("min_budget_usd_per_month", FIT, None), ("cpu_vendor", FIT, None), ("cpu", FIT, None), ("max_cpu", FIT, None),
         ("cpus", FIT, "min_vcpus"), ("cpu_vendr", FILTERS, "cpu_vendor"), ("max_gpu", FILTERS, "max_gpus"),
         ("min_vpus", FILTERS, "min_vcpus"), ("cloud", FILTERS, "provider"), ("UK", ("FR", "GB"), "GB"),
-        ("Google Cloud", PROVIDER_IDS, "gcp"), ("amazon", PROVIDER_IDS, "aws"),
+        ("zone", FILTERS, "min_zones"), ("zones", FILTERS, "min_zones"), ("min_zone", FILTERS, "min_zones"),
+        ("nam", FILTERS, "name"), ("nam", ("name", "nama"), None), ("eue", ("eur", "usd"), None), ("nm", FILTERS, None),
+        ("nc6", ("nc6s",), None), ("Google Cloud", PROVIDER_IDS, "gcp"), ("amazon", PROVIDER_IDS, "aws"),
     ],
 )  # fmt: skip
 def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], meant: str | None) -> None:

@@ -87,6 +87,17 @@ def test_another_name_is_refused_with_the_nearest(engine: Engine, name: str) -> 
 
 
 @pytest.mark.first_database
+def test_another_generation_is_no_typo(engine: Engine) -> None:
+    take(engine, model(**NAMED | {"aliases": ("acme-3",)}))
+    with pytest.raises(NotFound) as caught:
+        got(engine, "acme-9")
+    assert caught.value.suggestions == ()
+    with pytest.raises(NotFound) as caught:
+        got(engine, "acmee-3")
+    assert caught.value.suggestions == ("acme-3.1-7b",)
+
+
+@pytest.mark.first_database
 def test_a_near_name_is_told_once(engine: Engine) -> None:
     take(engine, model(**NAMED))
     with pytest.raises(NotFound, match=r"There is no model named 'acme-3.1-70b'. Did you mean acme-3.1-7b\?$"):

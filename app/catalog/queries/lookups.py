@@ -644,11 +644,18 @@ def _beginning_of(key: str, models: ModelsByKey) -> tuple[str, ...]:
 _SIZED = re.compile(r"\d[bm]$")
 
 
+def _may_be_typo(key: str, known: str) -> bool:
+    """Return whether the first digits of both, the generation of a model, are equal, or the key has none."""
+    written, other = re.search(r"\d", key), re.search(r"\d", known)
+    return written is None or (other is not None and written[0] == other[0])
+
+
 def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     """Return the row of a model by any of its names; raises NotFound naming the nearest."""
     key = model_key(name)
     if key not in models:
-        near_keys = _beginning_of(key.rpartition("/")[2], models) or starting_with(key, models, 4)
+        alike = starting_with(key, models, 4)
+        near_keys = _beginning_of(key.rpartition("/")[2], models) or [at for at in alike if _may_be_typo(key, at)]
         nearest = dict.fromkeys(models[near]["id"] for near in near_keys)
         raise NotFound("model", name, suggestions=tuple(nearest)[:2])
     return models[key]
