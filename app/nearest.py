@@ -70,7 +70,7 @@ microsoft microsoft_azure -> azure
 oracle oracle_cloud -> oci
 uk -> GB
 location locations regions region -> region regions
-zone zones -> min_zones zones
+zone zones -> min_zones zones region
 page offset skip page_token start -> cursor
 per_page page_size top max_results pagesize -> limit
 order order_by orderby sort_by sortby -> sort

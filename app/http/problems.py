@@ -290,7 +290,9 @@ def _to_detail(error: dict[str, Any]) -> dict[str, str]:
         why = error.get("ctx", {}).get("error", error["msg"])
         return _not_json(f"{why} at character {error['loc'][-1]}" if len(error["loc"]) > 1 else why)
     loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
-    pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
+    at = error["ctx"].get("at", "") if error["type"] == "contradiction" and "ctx" in error else ""
+    steps = [*loc, *filter(None, at.split("."))]
+    pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in steps)
     field = field_path(loc[1:]) or ('""' if loc[1:] == [""] else "")
     value = display_value(error.get("input")) if error["type"] != "missing" else None
     if value is not None and isinstance(error["input"], list) and error["type"].endswith("_type"):

@@ -188,9 +188,9 @@ def _object_types(annotation: Any) -> Iterator[type[In]]:
         yield from _object_types(part)
 
 
-def contradiction(detail: str) -> PydanticCustomError:
-    """Return the error for fields of an object that contradict each other."""
-    return PydanticCustomError("contradiction", "{detail}", {"detail": detail})
+def contradiction(detail: str, at: str = "") -> PydanticCustomError:
+    """Return the error for fields of an object that contradict each other; `at` is the path of the only wrong one."""
+    return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "at": at})
 
 
 def require_exactly_one(body: In, *names: str) -> None:

@@ -548,7 +548,8 @@ class FitIn(ModelIn):
             }
             beside |= {f"constraints.{name}" for name in self.constraints.model_fields_set - _RESOURCE_CONSTRAINTS}
             if beside:
-                raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources")
+                at = min(beside) if len(beside) == 1 else ""
+                raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources", at)
             if self.sort in {"cost_per_1m_tokens", "time"}:
                 raise contradiction(f"sort={self.sort} is for inference and training only")
             if self.sort == "cost_per_job" and self.pricing.hours is None:

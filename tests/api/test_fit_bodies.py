@@ -56,8 +56,14 @@ UNTIMED: list[Body] = [
             "both say how long",
         ),
         ({"model": "llama-3.1-8b", "training": {}, "sort": "time"}, "/body/sort", "time needs training.tokens"),
-        ({"resources": {"min_gpus": 1}, "model": "gpt-2"}, "/body", "model cannot be given with resources"),
-        ({"resources": {}, "constraints": {"max_hours": 3}}, "/body", "constraints.max_hours cannot be given"),
+        ({"resources": {"min_gpus": 1}, "model": "gpt-2"}, "/body/model", "model cannot be given with resources"),
+        ({"resources": {}, "hardware": {"gpu": "T4"}}, "/body/hardware", "hardware cannot be given with resources"),
+        ({"resources": {}, "hardware": {"gpu": "T4"}, "model": "gpt-2"}, "/body", "hardware, model cannot be given"),
+        (
+            {"resources": {}, "constraints": {"max_hours": 3}},
+            "/body/constraints/max_hours",
+            "constraints.max_hours cannot be given",
+        ),
         *(
             (
                 {"model": "llama-3.1-8b", "constraints": {"max_hours": 5}} | use,
