@@ -206,7 +206,7 @@ def test_resources_are_ranked_as_by_get_and_show_the_sort_key(client: httpx.Clie
         (
             "/fit",
             {"resources": {"min_gpus": 1}, "constraints": {"regions": ["eastus"], "provider": ["aws"]}},
-            "/body/constraints/provider",
+            "/body/constraints/regions",
         ),
         ("/fit", {"model": "nope", "inference": {}}, "/body/model"),
         ("/fit", LLAMA | {"hardware": {"gpu": "zz"}}, "/body/hardware/gpu"),
