@@ -306,6 +306,8 @@ class FileRead:
     sources: frozenset[str]
     states_facts: bool = False
     """Whether its facts of these sources replace those that were stored when it was last read."""
+    id_line: int | None = None
+    """The line of a page that states the id of its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

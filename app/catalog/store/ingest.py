@@ -41,6 +41,7 @@ from app.catalog.store.offers import (
     sizes_newly_priced,
     sizes_with_expired_spot,
 )
+from app.catalog.store.page_ids import settle_page_ids
 from app.catalog.store.price_checks import (
     CHECK_TABLES,
     count_linux_at_windows_price,
@@ -127,6 +128,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     summary, derived_on = IngestSummary(), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
         before, stored = start_tracking(session), _stored_checksums(session)
+        reading = settle_page_ids(session, reading)
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}

@@ -68,7 +68,13 @@ def read_documents(
         progress(f"reading {path.name}", number / len(pages))
     sources = {page.source.id: page.source for page in cache.pages.values()}
     files = tuple(
-        FileRead(kind="documents", file=page.file, sources=frozenset({page.source.id}), states_facts=True)
+        FileRead(
+            kind="documents",
+            file=page.file,
+            sources=frozenset({page.source.id}),
+            states_facts=True,
+            id_line=page.front.lines.get("id") if page.source.id.startswith(page.front.first("id") or "\n") else None,
+        )
         for page in cache.pages.values()
     )
     reading = Reading(sources=tuple(sources.values()), reports=tuple(cache.reports), files=files)
