@@ -103,3 +103,18 @@ def test_accelerators_without_a_name_are_unknown_and_never_those_of_the_migratio
     reading = read(tmp_path, TABLE + CAPTION + COUNTS + ADVICE, title="NX series")
     assert {"gpu_count", *GPU_FIELDS}.isdisjoint(facts(reading, "Standard_NX6"))
     assert ["without saying that they are GPUs" in report for report in details(reading)] == [True]
+
+
+def test_a_zero_where_a_size_must_have_some_is_reported_and_not_read(tmp_path: Path) -> None:
+    page = """
+        | Size | vCPUs | Memory (GiB) | GPU | GPU memory (GiB) | Temp disk (GiB) |
+        |---|---|---|---|---|---|
+        | NX0 | 0 | 0 | 1 A100 | 0 | 0 |
+        | NX6 | 6 | 56 | 0 | 0 | 0 |
+        """
+    reading = read(tmp_path, page)
+    assert {"vcpus", "memory_gib", "gpu_memory_gib", "gpu_memory_gib_per_gpu"}.isdisjoint(facts(reading, "NX0"))
+    assert facts(reading, "NX0")["temp_disk_gib"] == 0
+    assert facts(reading, "NX6")["gpu_count"] == 0
+    zero = {(report.line, report.column) for report in reading.reports if report.detail == "must be above 0"}
+    assert {(10, "vcpus"), (10, "memory_gib"), (10, "gpu_memory_gib")} <= zero

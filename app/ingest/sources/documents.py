@@ -16,6 +16,7 @@ from app.ingest.documents.gpu_rows import GpuMemoryIndex
 from app.ingest.documents.page import SourceDocument, SourcePage, to_page
 from app.ingest.documents.values import is_binary
 from app.ingest.files import read_bounded, refuse_special_file
+from app.ingest.sources.claims import MAY_BE_ZERO
 
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag|previous-gen-header", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
@@ -83,7 +84,7 @@ def read_documents(
 
 
 def _without_unusable(reading: Reading) -> Reading:
-    """Leave out facts whose number no column holds, and those of sizes of clouds that the catalog does not have.
+    """Leave out facts whose number is no amount of the field, and those of sizes of clouds that the catalog lacks.
 
     There is a report of each such number, and of each page or size of another cloud: these are of a vendor's page whose
     publisher is no provider, or their names are not written as the provider writes.
@@ -92,12 +93,17 @@ def _without_unusable(reading: Reading) -> Reading:
     kept: list[StatedFact] = []
     too_long: list[Report] = []
     reports: dict[tuple[str, str], Report] = {}
+    counts = (fact for fact in reading.facts if fact.field == "gpu_count" and fact.value)
+    of_gpus = {("gpu_memory_gib", fact.source, fact.subject) for fact in counts}
     for fact in reading.facts:
         source, problem = sources[fact.source], None
         provider = provider_of(source.publisher)
         if isinstance(fact.value, int | Decimal | Fraction):
             spec = FIELDS[fact.kind][fact.field]
             problem = too_large(spec.kind, Fraction(fact.value), spec.unit)
+            may_be_zero = fact.field in MAY_BE_ZERO and (fact.field, fact.source, fact.subject) not in of_gpus
+            if not fact.value and spec.kind in ("integer", "number") and not may_be_zero:
+                problem = "must be above 0"
         if problem is not None:
             cell = fact.raw[:100]
             too_long.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
