@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.catalog.names import Category
 from app.catalog.providers import PROVIDER_IDS
-from app.catalog.queries.params import SORT_KEYS, Arch, Category, FitSearch, SizeSearch, Status
+from app.catalog.queries.params import SORT_KEYS, Arch, FitSearch, SizeSearch, Status
 from app.catalog.queries.prices import AllPricesSearch
 from app.nearest import SYNONYMS, closest_spellings, join_with_or, nearest, starting_with
 from app.schemas.fit_request import ConstraintsIn

@@ -116,6 +116,16 @@ def word_pattern(word: str) -> str:
 
 Continent = Literal["africa", "asia", "europe", "north_america", "oceania", "south_america"]
 CONTINENTS: tuple[Continent, ...] = get_args(Continent)
+Category = Literal[
+    "general_purpose",
+    "compute_optimized",
+    "memory_optimized",
+    "storage_optimized",
+    "gpu_accelerated",
+    "fpga_accelerated",
+    "high_performance_compute",
+]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 _DIRECTION = re.compile("north|south|east|west|central")
 MAX_REGIONS = 3

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, Protocol
 
@@ -111,6 +111,12 @@ AUTHORITY: tuple[SourceKind, ...] = ("vendor_page", "vendor_api", "vendor_announ
 def url_problem(url: str | None) -> str | None:
     """Return what is wrong with the URL of a source, which pages make a link of; None where nothing is."""
     return None if url is None or url.startswith("https://") else "must start with https://"
+
+
+def day_problem(day: date | None) -> str | None:
+    """Return what is wrong with a day on which something was published; clocks and time zones differ by a day."""
+    is_future = day is not None and day > datetime.now(UTC).date() + timedelta(days=1)
+    return "is in the future" if is_future else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

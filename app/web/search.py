@@ -13,11 +13,12 @@ from typing import Any, get_args
 from pydantic import Field, ValidationError
 
 from app.catalog.fields import field_title
+from app.catalog.names import Category
 from app.catalog.providers import PROVIDERS
 from app.catalog.queries.exchange_rates import find_exchange_rate
 from app.catalog.queries.facets import Facets, find_facets, find_relaxations, unknown_note
 from app.catalog.queries.lookups import find_gpus
-from app.catalog.queries.params import Category, JsonBool, PlaceParams, PlainText, QueryParams, SizeFilter, Status
+from app.catalog.queries.params import JsonBool, PlaceParams, PlainText, QueryParams, SizeFilter, Status
 from app.catalog.queries.provenance import find_disputing_sources
 from app.catalog.queries.sizes import NoPrice, find_sizes
 from app.catalog.queries.snapshot import Catalog, short

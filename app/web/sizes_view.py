@@ -15,6 +15,7 @@ from markupsafe import Markup
 from pydantic import AfterValidator, Field
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS, is_inapplicable, short_title
+from app.catalog.names import Category
 from app.catalog.price_notes import price_note
 from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICES
 from app.catalog.providers import PROVIDERS
@@ -23,7 +24,6 @@ from app.catalog.queries.exchange_rates import USD, CurrencyRate
 from app.catalog.queries.lookups import RegionPlace
 from app.catalog.queries.params import (
     SORT_KEYS,
-    Category,
     Currency,
     DatedSelection,
     PlainText,

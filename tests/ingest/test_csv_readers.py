@@ -52,6 +52,7 @@ def test_a_source_may_be_undated_and_without_an_address(sources: Mapping[str, So
     [
         ("list,Again,Someone,third_party,,", "column 'id': 'list': is listed twice"),
         ("x,X,Someone,blog,,", "column 'kind': 'blog': must be one of vendor_page, vendor_api"),
+        ("x,X,Someone,third_party,,2095-01-01", "column 'published_on': '2095-01-01': is in the future"),
         ("x,X,Someone,third_party,http://example.org,", "column 'url': 'http://example.org': must start with https://"),
     ],
 )
@@ -258,6 +259,12 @@ def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, So
         ("series", "nd", "rack_vms", 18),
         ("series", "nd", "rack_hbm_tb", Decimal("13.5")),
     ]
+
+
+def test_a_category_is_one_by_which_sizes_are_searched(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
+    path = write(tmp_path, "id,category,source\nnd,gpu_accelerated,list\nnx,banana,list\n")
+    with pytest.raises(BadData, match=r"some\.csv:3: column 'category': 'banana': must be one of general_purpose, "):
+        read_facts(path, sources, kind="series")
 
 
 def test_a_region_is_read_under_its_code(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:

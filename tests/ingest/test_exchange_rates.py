@@ -53,6 +53,7 @@ def test_a_blank_cell_and_na_are_no_rate(tmp_path: Path) -> None:
         ("day,USD,source\n2026-01-02,-1,bank\n", "rates.csv:2: column 'USD': '-1': must be a number above 0"),
         ("day,USD,source\n2026-01-02,1.0000000001,bank\n", "rates.csv:2: column 'USD': '1.0000000001': must be below"),
         ("day,USD,source\n02.01.2026,1,bank\n", "rates.csv:2: column 'day': '02.01.2026': must be a date"),
+        ("day,USD,source\n2095-01-02,1,bank\n", "rates.csv:2: column 'day': '2095-01-02': is in the future"),
         ("day,USD,source\n2026-01-02,1,mine\n", "rates.csv:2: column 'source': 'mine': is not in the list of sources"),
         (
             "day,USD,source\n2026-01-02,1,bank\n2026-01-02,1,bank\n",

@@ -100,6 +100,13 @@ def test_a_url_that_is_no_address_of_the_web_is_refused(tmp_path: Path, key: str
         read_files(tmp_path, {"nx.md": page})
 
 
+@pytest.mark.parametrize("key", ["published_on", "ms.date", "date"])
+def test_a_day_to_come_is_refused(tmp_path: Path, key: str) -> None:
+    page = f"---\ntitle: NX\n{key}: 2095-01-01\n---\n# NX-series\n\n{TABLE}"
+    with pytest.raises(BadData, match=rf"nx\.md:3: column '{key}': '2095-01-01': is in the future"):
+        read_files(tmp_path, {"nx.md": page})
+
+
 def test_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": f"---\nkind: hearsay\n---\n# NX-series\n\n{TABLE}"})
     assert ["is not a kind of source" in text for text in details(reading)] == [True]

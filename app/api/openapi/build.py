@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from app.catalog.fields import CHANGE_KINDS
-from app.catalog.names import CONTINENTS
+from app.catalog.names import CONTINENTS, Category
 from app.catalog.price_checks import Rule
 from app.catalog.providers import PROVIDER_IDS
 from app.catalog.purchases import DISK_TYPES, PURCHASE_MODELS, REDUNDANCIES
@@ -34,7 +34,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Arch": get_args(params.Arch),
     "ProviderId": PROVIDER_IDS,
     "Continent": CONTINENTS,
-    "SizeCategory": get_args(params.Category),
+    "SizeCategory": get_args(Category),
     "SizeStatus": get_args(params.Status),
     "DiskType": DISK_TYPES,
     "Redundancy": REDUNDANCIES,

@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from app.catalog.fields import SHOWN_FIELDS, SIZE_FIELDS
-from app.catalog.names import Continent, LowerName, RegionCode
+from app.catalog.names import Category, Continent, LowerName, RegionCode
 from app.catalog.projections import SIZE_JSON_FIELDS, SPOT_SAVING, UNIT_PRICE_FIELDS
 from app.catalog.providers import ProviderId
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
@@ -51,15 +51,6 @@ SORT_KEYS: tuple[str, ...] = (
 
 Arch = Literal["x64", "arm64"]
 Os = Literal["linux", "windows"]
-Category = Literal[
-    "general_purpose",
-    "compute_optimized",
-    "memory_optimized",
-    "storage_optimized",
-    "gpu_accelerated",
-    "fpga_accelerated",
-    "high_performance_compute",
-]
 Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
 
 ORDERABLE_STATUSES: tuple[Status, ...] = ("preview", "current", "retiring")

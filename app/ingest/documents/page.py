@@ -20,7 +20,7 @@ from markdown_it.token import Token
 
 from app.catalog.fields import FactValue
 from app.catalog.providers import UNKNOWN_PUBLISHER
-from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact, url_problem
+from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact, day_problem, url_problem
 from app.errors import BadData
 from app.ingest.documents.values import find_date, to_lines
 
@@ -548,7 +548,7 @@ DAY_KEYS = ("published_on", "ms.date", "date")
 def to_page(
     data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: dict[str, str]
 ) -> tuple[SourcePage, list[Report]]:
-    """Parse a file; return its page and reports of bad front matter. Raises BadData for a `url` that is none.
+    """Parse a file; return its page and reports of bad front matter. Raises BadData for a bad `url` and a day to come.
 
     `ids` has the ids assigned so far, each with the digest of its file: of two different files of the same name and
     date the second gets another id.
@@ -561,6 +561,8 @@ def to_page(
     day_key = next(filter(front.first, DAY_KEYS), DAY_KEYS[0])
     stated_day = front.first(day_key)
     published = find_date(stated_day) if stated_day else None
+    if problem := day_problem(published):
+        raise BadData(f"{stated_day!r}: {problem}", file=file, line=front.lines.get(day_key), column=day_key)
     url_key = next(filter(front.first, ("url", "canonical_url")), "url")
     url = front.first(url_key)
     if url and (problem := url_problem(url)):

@@ -24,7 +24,7 @@ from sqlalchemy import Engine, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import ExchangeRate
-from app.catalog.readings import Reading, SourceRow, no_progress
+from app.catalog.readings import Reading, SourceRow, day_problem, no_progress
 from app.db.engines import read_session
 from app.errors import BadData, FetchError
 from app.ingest.documents.values import MONTHS, find_date
@@ -134,10 +134,12 @@ def _currencies(header: list[str], name: str) -> tuple[str, ...]:
 
 def _day(row: CsvRow) -> date:
     """Return the day of a row: `2026-10-30`, or `30 October 2026` in the file of one day."""
-    if not _LONG_DAY.fullmatch(row.cells["Date"]):
-        return row.date("Date", _FIRST_YEAR)
-    if (day := find_date(row.cells["Date"])) is None:
+    text = row.cells["Date"]
+    day = find_date(text) if _LONG_DAY.fullmatch(text) else row.date("Date", _FIRST_YEAR)
+    if day is None:
         raise row.error("Date", "is not a day of the calendar")
+    if problem := day_problem(day):
+        raise row.error("Date", problem)
     return day
 
 

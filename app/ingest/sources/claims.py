@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldKind, FieldSpec, SubjectKind, parse_text, too_large
-from app.catalog.names import size_key
-from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact, url_problem
+from app.catalog.names import CATEGORIES, size_key
+from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact, day_problem, url_problem
 from app.errors import BadData
 from app.ingest.files import CsvRow, read_rows, sha256_of
 
@@ -53,13 +53,16 @@ def to_source(row: CsvRow, digest: str) -> SourceRow:
     url = row.optional("url")
     if problem := url_problem(url):
         raise row.error("url", problem)
+    published_on = row.optional_date("published_on")
+    if problem := day_problem(published_on):
+        raise row.error("published_on", problem)
     return SourceRow(
         id=row.text("id"),
         title=row.text("title"),
         publisher=row.text("publisher"),
         kind=row.choice("kind", AUTHORITY),
         url=url,
-        published_on=row.optional_date("published_on"),
+        published_on=published_on,
         sha256=digest,
         pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
         retail=bool(row.cells.get("retail")) and row.flag("retail"),
@@ -179,6 +182,8 @@ def field_value(row: CsvRow, column: str, name: str, field: FieldSpec) -> FactVa
         if number != int(number):
             raise row.error(column, "must be a whole number")
         return int(number)
+    if name == "category":
+        return row.choice(column, CATEGORIES)
     try:
         value = parse_text(field.kind, row.cells[column])
     except ValueError as error:

@@ -31,6 +31,7 @@ from app.catalog.readings import (
     Reading,
     RegionRow,
     SourceRow,
+    day_problem,
 )
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.ingest.files import CsvRow, columns_of, read_rows
@@ -331,6 +332,8 @@ def read_exchange_rates(path: Path, sources: Mapping[str, SourceRow]) -> Reading
 
     def to_rates(row: CsvRow) -> tuple[ExchangeRateRow, ...]:
         day, source = row.date("day"), row.text("source")
+        if problem := day_problem(day):
+            raise row.error("day", problem)
         if (source, day) in days:
             raise row.error("day", "is listed twice")
         days.add((source, day))

@@ -103,6 +103,7 @@ def test_the_source_names_the_bank_and_the_newest_day() -> None:
         (b"Date,USD,JPY,\n2026-01-02,1.1,0,\n", "some.csv:2: column 'JPY': '0': must be a number above 0"),
         (b"Date,USD,\n02/01/2026,1.1,\n", "some.csv:2: column 'Date': '02/01/2026': must be a date"),
         (b"Date,USD,\n31 June 2026,1.1,\n", "some.csv:2: column 'Date': '31 June 2026': is not a day of the calendar"),
+        (b"Date,USD,\n2 January 2095,1.1,\n", "some.csv:2: column 'Date': '2 January 2095': is in the future"),
         (
             b"Date,USD,\n2026-01-02,1.1,\n2026-01-02,1.1,\n",
             "some.csv:3: column 'Date': '2026-01-02': is listed twice",
