@@ -19,7 +19,8 @@ class NotFound(VmsizesError):
         self.kind, self.name, self.suggestions = kind, name, suggestions
         advice = f"Did you mean {' or '.join(suggestions)}?" if suggestions else hint
         self.advice = advice.replace("Did you", "did you", 1).rstrip(".")
-        super().__init__(f"There is no {kind} named {name!r}. {advice}".rstrip())
+        what = f"{kind} {name}" if kind == "revision" else f"{kind} named {name!r}"
+        super().__init__(f"There is no {what}. {advice}".rstrip())
 
     def of_value(self, where: str) -> str:
         """Return the same as the phrase that follows `name=value: `; `where` says what lists the names."""

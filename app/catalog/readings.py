@@ -294,6 +294,8 @@ class AdjustmentRow(CitedRow):
 
     rule: AdjustmentRule
     position: int
+    size: str | None = None
+    """As the file spells it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

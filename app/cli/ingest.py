@@ -191,7 +191,11 @@ def forget(
     with context.session() as session:
         sources, earlier = ([source], {}) if source else find_sources_taken_in(session, revision or 0)
     if not sources:
-        raise BadQuery("revision", revision, f"was the first to read no source that is left. {_stay(earlier)}".rstrip())
+        raise BadQuery(
+            "revision",
+            revision,
+            f"none of the sources that it was the first to read is left. {_stay(earlier)}".rstrip(),
+        )
     with progress() as step:
         outcome = forget_sources(context.engine(), *sources, now=context.now(), dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)

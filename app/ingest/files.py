@@ -250,6 +250,12 @@ class CsvRow:
         """Return the cell as a boolean."""
         return self.choice(column, ("true", "false")) == "true"
 
+    def optional_flag(self, column: str) -> bool:
+        """Return the cell as a boolean; false where it is blank or there is no such column."""
+        if (cell := self.cells.get(column, "")) not in ("true", "false", ""):
+            raise self.error(column, "must be true, false or blank")
+        return cell == "true"
+
 
 def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""

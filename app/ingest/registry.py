@@ -1,5 +1,6 @@
 """Lists every kind of CSV file that can be ingested, and reads files, pages and folders of seeds."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
@@ -190,8 +191,8 @@ def relative_to(folder: Path, reading: Reading) -> Reading:
         entries = getattr(reading, field.name)
         if any(hasattr(entry, "file") for entry in entries):
             changed[field.name] = tuple(map(shorten, entries))
+    in_folder = re.compile(rf"(?<![\w./-]){re.escape(str(folder))}/")  # at the beginning of a path only
     reports = (
-        replace(report, detail=report.detail.replace(f"{folder}/", ""))
-        for report in changed.get("reports", reading.reports)
+        replace(report, detail=in_folder.sub("", report.detail)) for report in changed.get("reports", reading.reports)
     )
     return replace(reading, **changed | {"reports": tuple(reports)})

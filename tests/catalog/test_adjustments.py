@@ -141,7 +141,7 @@ def test_a_dry_run_writes_no_rule(priced: Engine, tmp_path: Path) -> None:
 def test_a_rule_for_sizes_that_there_are_not_is_kept_and_reported(priced: Engine, tmp_path: Path) -> None:
     outcome = save(priced, tmp_path, "Nd,ND*,,,,10,,,", "X,Standard_X?,,,,10,,,")
     (report,) = outcome.summary.reports
-    assert (report.line, report.column, report.cell) == (2, "size", "nd*")
+    assert (report.line, report.column, report.cell) == (2, "size", "ND*")
     assert "matches no size" in report.detail
     assert names(priced) == ["Nd", "X"]
 

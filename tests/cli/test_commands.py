@@ -727,7 +727,7 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, databa
     gone = json.loads(run(database_url, "forget", "my-list", "--json").stdout)
     assert tried["tables"] == gone["tables"]
     left = run(database_url, "forget", "--revision", "2")
-    assert (left.returncode, "was the first to read no source that is left" in left.stderr) == (2, True)
+    assert (left.returncode, "none of the sources that it was the first to read is left." in left.stderr) == (2, True)
     assert (gone["tables"]["price"]["removed"], gone["tables"]["size"]["removed"]) == (2, 1)
     revisions = json.loads(run(database_url, "revisions", "--json").stdout)
     assert [row["number"] for row in revisions] == [3, 2, 1]

@@ -65,7 +65,7 @@ def test_columns_that_no_rule_needs_may_be_missing(tmp_path: Path) -> None:
     ("row", "detail"),
     [
         ("All,,,,,,,,", "column 'discount_percent': '': a rule needs either a discount_percent or a usd_per_hour"),
-        ("All,,,,,12,40,,", "column 'discount_percent': '12': a rule needs either"),
+        ("All,,,,,12,40,,", "'12': the rule has a usd_per_hour, too, 40; leave one of the two blank"),
         ("All,,,,,0,,,", "column 'discount_percent': '0': must be a percentage from -100 to below 100, not 0"),
         ("All,,,,,100,,,", "column 'discount_percent': '100': must be a percentage"),
         ("All,,,,,12%,,,", "column 'discount_percent': '12%': must be a percentage"),

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
 from app.catalog.providers import PROVIDERS
+from app.catalog.readings import Reading, Report
 from app.errors import BadData, BadQuery
 from app.ingest.feeds.gate import load_region_codes
 from app.ingest.registry import parse_clouds, read_seeds, relative_to
@@ -81,3 +82,20 @@ def test_a_region_is_placed_or_refused(tmp_path: Path, column: str, value: str, 
     (tmp_path / "sources.csv").write_text("id,title,publisher,kind,url,published_on\nx,X,AWS,vendor_page,,\n")
     with pytest.raises(BadData, match=refusal):
         read_seeds(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folder", "detail", "shown"),
+    [
+        ("s", "which s/documents/nx.md already assigned, 5 GiB/s/disk of vcpus/GPUs", None),
+        ("/data/seeds", "which '/data/seeds/documents/nx.md' said, as /old/data/seeds/nx.md", None),
+        (".", "which documents/nx.md includes by ../nx.md", "which documents/nx.md includes by ../nx.md"),
+    ],
+)
+def test_only_paths_in_the_folder_are_shortened_in_reports(folder: str, detail: str, shown: str | None) -> None:
+    report = Report(file=f"{folder}/documents/nd.md", line=1, column=None, cell=None, detail=detail)
+    (short,) = relative_to(Path(folder), Reading(reports=(report,))).reports
+    assert (short.file, short.detail) == (
+        "documents/nd.md",
+        shown or detail.replace(f"{folder}/documents", "documents"),
+    )

@@ -178,6 +178,12 @@ def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
     assert {id_: source.pinned for id_, source in found.items()} == {"list": True, "memo": False}
 
 
+def test_a_pin_is_true_false_or_blank(tmp_path: Path) -> None:
+    text = SOURCES.replace("published_on", "published_on,pinned").replace("18\n", "18,maybe\n").replace(",,\n", ",,,\n")
+    with pytest.raises(BadData, match="column 'pinned': 'maybe': must be true, false or blank"):
+        read_sources(write(tmp_path, text))
+
+
 def test_two_sources_may_state_figures_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
     statements = read_facts(path, sources, kind="gpu").facts
@@ -341,7 +347,7 @@ def test_a_figure_is_corrected_to_one_value(tmp_path: Path) -> None:
     path = write(tmp_path, CORRECTIONS + row + row.replace("Standard_NC6", "nc6"))
     assert len(read_corrections(path, {}).corrections) == 2
     path = write(tmp_path, CORRECTIONS + row + row.replace("Standard_NC6", "nc6").replace("16", "17"))
-    with pytest.raises(BadData, match=r"some\.csv:3: column 'value': '17': is listed twice: in line 2 it is '16'"):
+    with pytest.raises(BadData, match=r"some\.csv:3: column 'value': '17': line 2 corrects the same figure to '16'"):
         read_corrections(path, {})
 
 

@@ -69,7 +69,7 @@ def test_experts_and_latent_attention_are_read(tmp_path: Path, parts: dict[str, 
 @pytest.mark.parametrize(
     ("cells", "column", "detail"),
     [
-        ({"id": "Small 1B"}, "id", "must be of the form"),
+        ({"id": "Small 1B"}, "id", "must be lower case letters, digits, dots and hyphens, and begin with"),
         ({"params": ""}, "params", "must not be blank"),
         ({"params": "7e9"}, "params", "must be a whole number from 0, written like 4096"),
         ({"layers": "4.0"}, "layers", "must be a whole number"),

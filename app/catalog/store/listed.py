@@ -177,7 +177,7 @@ def save_adjustments(session: Session, reading: Reading, subjects: SubjectKeys) 
             named = exists().where(table_of(Size).c.key.like(glob_to_like(glob), escape="\\"))
             if not session.execute(select(named)).scalar_one():
                 detail = "matches no size of the catalog; the rule is kept for sizes to come"
-                cell = entry.rule.size
+                cell = entry.size or rule.size
                 reports.append(Report(file=entry.file, line=entry.line, column="size", cell=cell, detail=detail))
         rows.append({"source_id": entry.source, "position": entry.position, **asdict(rule)})
     replaced = frozenset[str]().union(*(file.sources for file in files))

@@ -64,8 +64,8 @@ def to_source(row: CsvRow, digest: str) -> SourceRow:
         url=url,
         published_on=published_on,
         sha256=digest,
-        pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
-        retail=bool(row.cells.get("retail")) and row.flag("retail"),
+        pinned=row.optional_flag("pinned"),
+        retail=row.optional_flag("retail"),
         formula=row.cells.get("formula") or None,
     )
 

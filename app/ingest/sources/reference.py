@@ -128,7 +128,7 @@ def read_corrections(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
         subject = size_key(entry.subject) if entry.kind == "size" else entry.subject
         known = first.setdefault((entry.kind, subject, entry.field, entry.source), entry)
         if known.value != entry.value:
-            raise row.error("value", f"is listed twice: in line {known.line} it is {known.value!r}")
+            raise row.error("value", f"line {known.line} corrects the same figure to {known.value!r}")
         corrections.append(entry)
     return Reading(corrections=tuple(corrections))
 
@@ -222,7 +222,16 @@ def read_adjustments(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
         markup *= max(Decimal(1), 1 - Decimal(rule.discount_basis_points or 0) / BASIS_POINTS)
         if markup > MAX_MARKUP:
             raise row.error("discount_percent", f"with it all markups make a price more than {MAX_MARKUP} times higher")
-        rows.append(AdjustmentRow(rule=rule, position=len(rows) + 1, source=source.id, file=row.file, line=row.line))
+        rows.append(
+            AdjustmentRow(
+                rule=rule,
+                position=len(rows) + 1,
+                size=row.cells.get("size"),
+                source=source.id,
+                file=row.file,
+                line=row.line,
+            )
+        )
     return Reading(sources=(source,), adjustments=tuple(rows))
 
 
@@ -230,7 +239,9 @@ def to_rule(row: CsvRow) -> AdjustmentRule:
     """Map one row; a blank cell of what the rule is for means any."""
     cells = {name: row.cells.get(name, "") for name in ADJUSTMENT_OPTIONAL}
     discount, fixed = cells["discount_percent"], cells["usd_per_hour"]
-    if bool(discount) == bool(fixed):
+    if discount and fixed:
+        raise row.error("discount_percent", f"the rule has a usd_per_hour, too, {fixed}; leave one of the two blank")
+    if not discount and not fixed:
         raise row.error("discount_percent", "a rule needs either a discount_percent or a usd_per_hour")
     name = row.text("name")
     if len(name) > MAX_NAME_LENGTH or not name.isprintable():
@@ -443,6 +454,7 @@ _OF_ANY_LAYERS = frozenset({"experts_per_token", "active_params", "params_note",
 
 _FIELDS = {name: field for name, field in Preset.model_fields.items() if name != "source_id"}
 MODEL_COLUMNS = (*(name for name, field in _FIELDS.items() if field.is_required()), "source")
+_MODEL_ID = "must be lower case letters, digits, dots and hyphens, and begin with a letter or digit"
 MODEL_OPTIONAL = tuple(name for name in _FIELDS if name not in MODEL_COLUMNS)
 
 
@@ -457,8 +469,8 @@ def to_model(row: CsvRow) -> ModelRow:
         preset = Preset(**values, source_id=row.text("source"))
     except ValidationError as error:
         wrong = error.errors()[0]
-        detail = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
-        raise row.error(str(wrong["loc"][0]), detail) from error
+        details = {"missing": "must not be blank", "string_pattern_mismatch": _MODEL_ID}
+        raise row.error(str(wrong["loc"][0]), details.get(wrong["type"]) or explain(wrong)) from error
     # Where a model has a `config`, its layers differ, and rules of equal layers do not hold.
     rules = [rule for rule in RULES if not preset.config or rule.field in _OF_ANY_LAYERS]
     if broken := next((rule for rule in rules if not rule.holds(preset)), None):
