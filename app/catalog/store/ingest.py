@@ -203,6 +203,7 @@ def forget_sources(
             restore_refused(session)
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id.in_(sources))
         summary.changes = drop_rows_of_sources(session, sources)
+        summary.add(drop_orphan_sizes(session))  # before the others are resolved, which counts those that stay
         progress("facts", None)
         changes, *_ = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
         summary.add(changes | {"price": TableChange(removed=dropped)})
