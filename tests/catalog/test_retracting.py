@@ -342,6 +342,27 @@ def test_a_list_of_sizes_that_drops_a_source_retracts_its_facts(engine: Engine, 
 
 
 @pytest.mark.first_database
+@pytest.mark.parametrize("kind", ["sizes", "aliases", "corrections"])
+def test_a_header_alone_that_was_never_read_is_nothing_to_read(engine: Engine, folder: Path, kind: str) -> None:
+    start(engine, folder)
+    with pytest.raises(BadData, match=rf"{kind}\.csv: has no rows below its header"):
+        ingest_file(engine, kind, write(folder, kind))
+
+
+@pytest.mark.first_database
+def test_a_header_alone_takes_rows_away_also_where_it_is_read_again(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    ingest_file(engine, "aliases", write(folder, "aliases", "X1old,X1,list,said so"))
+    assert tables(ingest_file(engine, "aliases", write(folder, "aliases")))["size_alias"] == (0, 0, 1)
+    assert not ingest_file(engine, "aliases", write(folder, "aliases")).new_revision
+
+
+def test_rows_that_all_state_nothing_are_nothing_to_read(folder: Path) -> None:
+    with pytest.raises(BadData, match=r"sizes\.csv: states nothing: all cells are blank"):
+        read_csv_source("sizes", write(folder, "sizes", "X1,list,", "X2,list,"))
+
+
+@pytest.mark.first_database
 def test_a_page_with_a_corrected_size_name_retracts_the_misspelled_size(engine: Engine, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     table = "# NX v1 series\n\n| Size | vCPUs |\n|---|---|\n| Standard_NX1_v1 | 4 |\n| {} | 8 |\n"

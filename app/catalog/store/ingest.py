@@ -1,7 +1,7 @@
 """Saves a reading, or forgets sources: rows, resolution, prices, derived offers and checksums, in one transaction."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 
@@ -73,10 +73,11 @@ from app.catalog.store.retract import (
     drop_rows_of_files,
     drop_rows_of_sources,
     drop_sources,
+    load_file_keys,
 )
 from app.catalog.store.revisions import TableChecksum, load_checksums, table_signature
 from app.catalog.store.upsert import TableChange, save_rows, temporary_tables
-from app.errors import NotFound
+from app.errors import BadData, NotFound
 
 _TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES, *CHECK_TABLES)
 
@@ -123,12 +124,15 @@ class IngestSummary:
 def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = no_progress) -> IngestSummary:
     """Write a reading and all that is derived from it; offers are those in force on `today`. Does not commit.
 
-    Raises BadData for an unknown size, region, source or series, and for a name that two language models have.
+    Raises BadData for an unknown size, region, source or series, a name that two language models have, and a
+    header alone that is read for the first time.
     """
     summary, derived_on = IngestSummary(), _last_derived_on(session)
     with temporary_tables(session, *_TEMPORARY_TABLES):
         before, stored = start_tracking(session), _stored_checksums(session)
         reading = settle_page_ids(session, reading)
+        is_empty = bool(reading.files) and replace(reading, files=(), citable=()) == Reading()
+        is_new = is_empty and not any(file.file in load_file_keys(session, file.kind) for file in reading.files)
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
@@ -178,6 +182,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         added_checksum = None if moved else staged_checksum(session, prices, written.added + written.changed)
         replaced = overwritten_checksum + dropped_checksum
         summary.checksums = _known_checksums(summary, stored, replaced, added_checksum)
+        if is_new and not summary.has_changes:
+            raise BadData("has no rows below its header: there is nothing to read", file=reading.files[0].file)
     return summary
 
 

@@ -109,7 +109,7 @@ def read_cited(
     """Read a file with a `source` column; return the mapped rows, and the sources that they cite.
 
     The digest of a cited source is that of the citing file, since those bytes are what was read of it. Raises BadData
-    for a row that has the same values of `once` as an earlier one.
+    for a row that has the same values of `once` as an earlier one, and for rows that all state nothing.
     """
     cited: dict[str, None] = {}
     values: list[Value] = []
@@ -122,6 +122,8 @@ def read_cited(
         if key and first.setdefault(key, row.line) != row.line:
             raise row.error(once[0], f"is listed twice: in line {first[key]}, too")
         values.append(value)
+    if values and not any(values):
+        raise BadData("states nothing: all cells are blank but those that say what its rows are of", file=str(path))
     digest = sha256_of(path)
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)
 
