@@ -281,7 +281,8 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ({"architecture": {"heads": 32, "kv_heads": 7}, "inference": {}}, "kv_heads: 7 does not divide heads, 32"),
         ({"architecture": {"attention": "mla", "layers": 8}, "inference": {}}, "is the rank of the latent"),
         ({"config": {"model_type": "lama"}, "inference": {}}, "did you mean llama?"),
-        ({"model": "gpt-9", "inference": {}}, "There is no model named 'gpt-9'. Did you mean"),
+        ({"model": "gpt-os-20b", "inference": {}}, "There is no model named 'gpt-os-20b'. Did you mean gpt-oss-20b?"),
+        ({"model": "gpt-9", "inference": {}}, "There is no model named 'gpt-9'. A body"),
     ],
 )
 def test_a_wrong_or_incomplete_workload_is_rejected_with_a_reason(
