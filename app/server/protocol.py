@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import httptools
@@ -113,6 +113,13 @@ HTTP_VERSIONS = {"1.0", "1.1"}
 FRAMING = {b"content-length", b"transfer-encoding"}
 HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?")
 """A name or an address, and maybe a port (RFC 3986, section 3.2)."""
+
+
+@lru_cache(maxsize=16)
+def _is_host(value: bytes) -> bool:
+    """Check a value of Host; a service has few, so that most requests are spared the expression."""
+    return HOST.fullmatch(value.strip()) is not None
+
 
 FIRST_BYTE = b"H"
 """What every response begins with. Sent ahead to a client that has ended its side, it shows whether that is there:
@@ -293,7 +300,7 @@ class BoundedProtocol(HttpToolsProtocol):
         for name, value in self.headers:
             if name == b"host":
                 hosts += 1
-                is_host = HOST.fullmatch(value.strip()) is not None
+                is_host = _is_host(value)
             elif name == b"transfer-encoding":
                 codings.append(value.strip().lower())
         if version not in HTTP_VERSIONS:
