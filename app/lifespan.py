@@ -16,7 +16,7 @@ and the seconds since the first byte."""
 MakeProblem = Callable[[tuple[int, str, str], str, dict[str, Any]], tuple[list[tuple[bytes, bytes]], bytes]]
 MAKE_PROBLEM = "make_problem"
 """The key of a function that returns headers and body of a problem that the server itself answers with, by its status,
-slug and title, its detail, and as much as there is of the request's ASGI scope."""
+slug and title, its detail, and the part of the ASGI scope that has arrived."""
 
 CLOSED_WITH = "closed_with"
 """The key in the state of a request of the status with which the server closed its connection before all of the body

@@ -42,7 +42,7 @@ def field_path(loc: Sequence[int | str]) -> str:
 def display_value(value: Any) -> str | None:
     """Return a value as JSON or a query writes it; None for an object or nothing, which would not help the reader.
 
-    Nor would infinity, as which a number such as 1e400 is read, or a list of more than a thousand values.
+    Nor would infinity, which 1e400 is read as, or a list of more than a thousand values.
     """
     if value is None or isinstance(value, dict) or value in ([], (), float("inf"), -float("inf")):
         return None

@@ -75,7 +75,7 @@ def if_match_holds(if_match: bytes, etag: bytes) -> bool:
 SECRETS = re.compile(
     r"(?:^|(?<=&))((?:x[-_])?(?:api[-_]?)?key|(?:access[-_]?)?token|authorization|password|secret)=[^&]*", re.IGNORECASE
 )
-"""Parameters of a query that there are not, as which keys are sent by mistake: their values are not shown or logged."""
+"""Unknown parameters in which clients send keys by mistake: their values are neither shown nor logged."""
 
 REQUEST_ID = "vmsizes.request_id"
 """The key of the request id in a request's scope."""

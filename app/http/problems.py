@@ -213,7 +213,7 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
     elif isinstance(error.__cause__, UnicodeDecodeError | RecursionError):  # raised while FastAPI parsed the body
         errors = [_not_json(_UNREADABLE[type(error.__cause__)])]
         detail = errors[0]["detail"]
-    elif isinstance(error.__cause__, ClientDisconnect):  # for the log and the metrics: nobody gets it
+    elif isinstance(error.__cause__, ClientDisconnect):  # the client is gone: for the log and the metrics
         status = request.scope.get("state", {}).get(CLOSED_WITH)
         if status is None:
             return Response(status_code=CLIENT_GONE)

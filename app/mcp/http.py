@@ -45,7 +45,7 @@ class McpEndpoint:
         self._stop = asyncio.Event()
 
     def route(self) -> Route:
-        """Return the route; other methods than POST are for streams and sessions, which there are not.
+        """Return the route; other methods than POST are for streams and sessions, which it does not have.
 
         OPTIONS is answered as for any path, but not to a page that may not use POST either.
         """

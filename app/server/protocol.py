@@ -505,7 +505,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _begun_scope(self) -> Mapping[str, Any] | None:
-        """Return what is there of the request that is being received; None where it has not begun."""
+        """Return the scope of the request that is arriving, as far as it is there; None where it has not begun."""
         scope: Scope | None = self.scope  # None before the first message, like the cycle
         cycle: RequestResponseCycle | None = self.cycle
         if scope is None or (cycle is not None and cycle.scope is scope and not cycle.more_body):

@@ -1,6 +1,7 @@
 """Keeps pages from taking over a source that was read from another file."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -8,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact
-from app.catalog.readings import Reading
+from app.catalog.readings import FileRead, Reading
 from app.catalog.store.facts import load_sources
 from app.catalog.store.retract import load_file_keys
 from app.catalog.store.revisions import list_sources
@@ -54,8 +55,13 @@ def settle_page_ids(session: Session, reading: Reading) -> Reading:
             raise BadData(detail, file=page.file, line=page.id_line, column="id")
         if id_ in used:
             new[id_, page.file] = f"{bases[id_]}-{digests[id_][:8]}"
-    if not new:
-        return reading
+    return _rename_sources(reading, pages, new) if new else reading
+
+
+def _rename_sources(
+    reading: Reading, pages: Sequence[tuple[str, FileRead]], new: Mapping[tuple[str, str], str]
+) -> Reading:
+    """Return a reading with other ids of the sources of some pages; `new` has them by the id and file of a page."""
     ids = {id_: [new.get((id_, page.file), id_) for other, page in pages if other == id_] for id_, _ in pages}
     return replace(
         reading,
